@@ -1,0 +1,1 @@
+"""The `trace-memory` command, thin over the other rooms."""

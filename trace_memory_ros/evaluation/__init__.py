@@ -1,0 +1,1 @@
+"""Closed-loop evaluation, statistics, summaries and reports."""

@@ -1,0 +1,1 @@
+"""Demonstrations, whole-episode scans, losses and the trainer."""

@@ -1,0 +1,1 @@
+"""Sensor streams to one `Observation` per control tick."""

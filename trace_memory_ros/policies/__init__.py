@@ -1,0 +1,1 @@
+"""Policies that a memory can condition, and the adapters that condition them."""

@@ -1,0 +1,1 @@
+"""One memory tick, called alike by training, bag replay and the live node."""

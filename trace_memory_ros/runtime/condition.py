@@ -1,0 +1,59 @@
+"""What `MemoryRuntime.tick` returns: the condition for a policy and the record for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float32]
+
+
+class ConditionStatus(IntEnum):
+    """Same values as the constants of `MemoryCondition.msg`."""
+
+    OK = 0
+    STALE = 1
+    INVALID = 2
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One tick's memory condition; shapes as in `MemoryCondition.msg`."""
+
+    episode: int
+    tick: int
+    stamp_ns: int
+    status: ConditionStatus
+    reason: str
+    mechanism: str
+    model_id: str
+    tokens: FloatArray
+    vector: FloatArray
+    read_weights: FloatArray
+    address: FloatArray
+    wrote: bool
+    input_stamps_ns: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TickRecord:
+    """What the memory did at one tick; shapes as in `MemoryDiagnostics.msg`."""
+
+    route: FloatArray
+    write_strength: FloatArray
+    slot_norms: FloatArray
+    gate: float
+    surprise: float
+    path_length: float
+    write_entropy: float
+    slot_churn: float
+    slot_occupancy: float
+    write_count: int
+    write_rate_hz: float
+    state_bytes: int
+    ticks_stale: int
+    ticks_invalid: int
+    stage_ms: dict[str, float] = field(default_factory=dict)

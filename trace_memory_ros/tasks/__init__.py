@@ -1,0 +1,1 @@
+"""Delayed-evidence tasks with scripted experts."""
