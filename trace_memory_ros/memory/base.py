@@ -6,11 +6,15 @@ and may be overridden by a faster path that is tested against these naive ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 State = tuple[Tensor, ...]
 """Fixed-shape tensors, batch first. Their sizes never depend on how much was remembered."""
@@ -21,16 +25,28 @@ class MemoryInput(NamedTuple):
 
     content: `(..., d_e)` visual-state feature e_t. xi: `(..., S)` standardised signature. delta: `(..., S)`
     standardised signature increment since the last write. anchor: `(..., d_e)` content of the episode's first tick.
+    address: `(..., a)` what `Memory.embed` made of xi and delta, None before.
     """
 
     content: Tensor
     xi: Tensor
     delta: Tensor
     anchor: Tensor
+    address: Tensor | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> MemoryInput:
+        """Apply `change` (indexing, reshaping, moving) to every field that is present."""
+        return MemoryInput(
+            change(self.content),
+            change(self.xi),
+            change(self.delta),
+            change(self.anchor),
+            None if self.address is None else change(self.address),
+        )
 
     def at(self, t: int) -> MemoryInput:
         """The inputs of time index `t` of a `(B, T, ...)` sequence."""
-        return MemoryInput(*(field[:, t] for field in self))
+        return self.map(lambda field: field[:, t])
 
 
 class Readout(NamedTuple):
@@ -50,6 +66,14 @@ class WriteRecord(NamedTuple):
     gate: Tensor
     surprise: Tensor
     wrote: Tensor
+
+    def only_where(self, write: Tensor) -> WriteRecord:
+        """The record with nothing written where the flag, shaped as `wrote`, is False."""
+        strength = self.write_strength
+        return self._replace(
+            write_strength=torch.where(write[..., None], strength, torch.zeros_like(strength)),
+            wrote=self.wrote & write,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,23 +95,39 @@ class MemoryDims:
 
 def where_state(keep_new: Tensor, new: State, old: State) -> State:
     """Select `new` where the `(B,)` flag holds and `old`, bit for bit, elsewhere."""
-    return tuple(
-        torch.where(keep_new.reshape(-1, *([1] * (n.ndim - 1))), n, o) for n, o in zip(new, old, strict=True)
-    )
+    return tuple(torch.where(keep_new.reshape(-1, *([1] * (n.ndim - 1))), n, o) for n, o in zip(new, old, strict=True))
 
 
 class Memory(nn.Module):
     """Base of all mechanisms."""
 
     name: str = "abstract"
+    _origin: Tensor
 
-    def __init__(self, dims: MemoryDims) -> None:
+    def __init__(self, dims: MemoryDims, config: DataclassInstance) -> None:
         super().__init__()
         self.dims = dims
+        self.config = config
+        # Carries dtype and device for mechanisms that have no parameters.
+        self.register_buffer("_origin", torch.zeros(()), persistent=False)
+
+    @property
+    def slot_count(self) -> int:
+        """N: tokens in the readout; may be 0."""
+        return self.dims.slots
+
+    @property
+    def address_width(self) -> int:
+        """a: width of the readout's address; 0 where the mechanism has none."""
+        return 0
 
     def initial_state(self, batch: int) -> State:
         """State before the first tick, for `batch` episodes."""
         raise NotImplementedError
+
+    def embed(self, x: MemoryInput) -> MemoryInput:
+        """Fill `x.address`, so that several calls on the same input compute it once; never required."""
+        return x
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Put one tick's evidence, fields `(B, ...)`, into the state."""
@@ -97,21 +137,25 @@ class Memory(nn.Module):
         """Query the state with one tick's input, without changing it."""
         raise NotImplementedError
 
+    def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
+        """Set what is initialised from training data, before training; most mechanisms need nothing."""
+
+    def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
+        """Unweighted training losses of the mechanism, by name, on what `scan` was given and returned."""
+        return {}
+
     def step(self, x: MemoryInput, state: State, write: Tensor) -> tuple[Readout, State, WriteRecord]:
         """One control tick: write where the `(B,)` flag says so, then read.
 
         Where `write` is False the state stays bit-identical and the record reports no write.
         """
+        x = self.embed(x)
         written, record = self.write(x, state)
         new = where_state(write, written, state)
-        zero = torch.zeros_like(record.write_strength)
-        record = record._replace(
-            write_strength=torch.where(write[:, None], record.write_strength, zero), wrote=record.wrote & write
-        )
-        return self.read(x, new), new, record
+        return self.read(x, new), new, record.only_where(write)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
-        """Write a `(B, T, ...)` sequence; `mask` `(B, T)` is False on padding.
+        """Write a `(B, T, ...)` sequence; `mask` `(B, T)` is False on padding and wherever nothing is to be written.
 
         Returns the state after every step (each tensor `(B, T, ...)`), the final state, and the records `(B, T, ...)`.
         """
@@ -121,18 +165,28 @@ class Memory(nn.Module):
             written, record = self.write(xs.at(t), state)
             state = where_state(mask[:, t], written, state)
             states.append(state)
-            records.append(record._replace(wrote=record.wrote & mask[:, t]))
+            records.append(record.only_where(mask[:, t]))
         stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
         return stacked, state, WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
 
+    def read_sequence(self, xs: MemoryInput, states: State) -> Readout:
+        """Read at every step of a `(B, T, ...)` sequence, each from the state of its step."""
+        batch, steps = xs.content.shape[:2]
+        readout = self.read(
+            xs.map(lambda f: f.reshape(batch * steps, *f.shape[2:])),
+            tuple(s.reshape(batch * steps, *s.shape[2:]) for s in states),
+        )
+        return Readout(*(f.reshape(batch, steps, *f.shape[1:]) for f in readout))
+
     def forward(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[Readout, State, WriteRecord]:
-        """Write and read at every valid step of a `(B, T, ...)` sequence: equals repeated `step` with `write=mask`."""
+        """Write where `mask` holds and read at every step of a `(B, T, ...)` sequence: repeated `step`, faster."""
+        xs = self.embed(xs)
         stacked, final, records = self.scan(xs, state, mask)
-        batch, steps = mask.shape
-        flat_x = MemoryInput(*(f.reshape(batch * steps, *f.shape[2:]) for f in xs))
-        flat_state = tuple(s.reshape(batch * steps, *s.shape[2:]) for s in stacked)
-        readout = self.read(flat_x, flat_state)
-        return Readout(*(f.reshape(batch, steps, *f.shape[1:]) for f in readout)), final, records
+        return self.read_sequence(xs, stacked), final, records
+
+    def __call__(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[Readout, State, WriteRecord]:
+        """`forward`, with the hooks of `nn.Module`."""
+        return cast("tuple[Readout, State, WriteRecord]", super().__call__(xs, state, mask))
 
     @property
     def state_bytes(self) -> int:

@@ -1,0 +1,80 @@
+"""GRU over the visual-state content: the recurrent control of TRACE's table 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+
+
+@dataclass(frozen=True)
+class GruConfig:
+    """Nothing to set: the hidden width is `MemoryDims.width`."""
+
+
+class GruMemory(Memory):
+    """One hidden vector h `(B, d)`, offered as one token and as the vector; no signature, no address."""
+
+    name = "gru"
+
+    def __init__(self, dims: MemoryDims, config: GruConfig | None = None) -> None:
+        super().__init__(dims, config or GruConfig())
+        self.gru = nn.GRU(dims.content, dims.width, batch_first=True)
+
+    @property
+    def slot_count(self) -> int:
+        """Always 1, whatever `dims.slots` says."""
+        return 1
+
+    def initial_state(self, batch: int) -> State:
+        """Zero hidden vector `(B, d)`."""
+        return (self._origin.new_zeros(batch, self.dims.width),)
+
+    def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
+        """One GRU step on the content."""
+        (hidden,) = state
+        output, _ = self.gru(x.content[:, None], hidden[None])
+        return (output[:, 0],), self._record(x.content, hidden)
+
+    def read(self, x: MemoryInput, state: State) -> Readout:
+        """The hidden vector itself."""
+        (hidden,) = state
+        batch = hidden.shape[0]
+        return Readout(hidden[:, None], hidden, hidden.new_ones(batch, 1), hidden.new_zeros(batch, 0))
+
+    def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
+        """As `Memory.scan`, in one call of the recurrent kernel."""
+        (initial,) = state
+        # Written steps move to the front, where the kernel runs over them without a gap; each step
+        # then takes the hidden vector that followed the last write at or before it.
+        order = torch.argsort(~mask, dim=1, stable=True)
+        written, _ = self.gru(_along_time(xs.content, order), initial[None])
+        history = torch.cat((initial[:, None], written), dim=1)
+        count = mask.cumsum(dim=1)
+        hidden = _along_time(history, count)
+        before = _along_time(history, count - mask.long())
+        batch, steps = mask.shape
+        flat = self._record(xs.content.flatten(0, 1), before.flatten(0, 1))
+        records = WriteRecord(*(field.reshape(batch, steps, *field.shape[1:]) for field in flat))
+        return (hidden,), (hidden[:, -1],), records.only_where(mask)
+
+    @torch.no_grad()
+    def _record(self, content: Tensor, hidden: Tensor) -> WriteRecord:
+        """Share of the hidden vector that a step from `hidden` replaces: the mean of one minus the update gate."""
+        gates = slice(self.dims.width, 2 * self.dims.width)
+        w_input, w_hidden, b_input, b_hidden = self.gru.all_weights[0]
+        update = torch.sigmoid(
+            nn.functional.linear(content, w_input[gates], b_input[gates])
+            + nn.functional.linear(hidden, w_hidden[gates], b_hidden[gates])
+        )
+        ones = hidden.new_ones(hidden.shape[0])
+        strength = (1 - update).mean(dim=-1, keepdim=True)
+        return WriteRecord(ones[:, None], strength, ones, torch.zeros_like(ones), ones.bool())
+
+
+def _along_time(values: Tensor, index: Tensor) -> Tensor:
+    """Rows `index` `(B, T)` of `values` `(B, T', c)` along time."""
+    return values.gather(1, index[..., None].expand(-1, -1, values.shape[-1]))

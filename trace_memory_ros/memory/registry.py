@@ -1,0 +1,85 @@
+"""Memory mechanisms by name: what a configuration or checkpoint calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from trace_memory_ros.memory.base import Memory, MemoryDims
+from trace_memory_ros.memory.gru import GruConfig, GruMemory
+from trace_memory_ros.memory.none import NoneConfig, NoneMemory
+from trace_memory_ros.memory.trace import TraceMemory
+from trace_memory_ros.memory.trace_config import TraceConfig
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@dataclass(frozen=True)
+class _Entry:
+    config: type[DataclassInstance]
+    make: Callable[[MemoryDims, Any], Memory]
+
+
+_ENTRIES: dict[str, _Entry] = {}
+
+
+def register(name: str, config: type[DataclassInstance], make: Callable[[MemoryDims, Any], Memory]) -> None:
+    """Offer a mechanism: `config` is a dataclass of its options, `make(dims, config)` builds it.
+
+    Raises ValueError if the name is taken.
+    """
+    if name in _ENTRIES:
+        raise ValueError(f"memory mechanism {name!r} is registered already: choose another name")
+    _ENTRIES[name] = _Entry(config, make)
+
+
+def names() -> tuple[str, ...]:
+    """Known mechanisms, sorted."""
+    return tuple(sorted(_ENTRIES))
+
+
+def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None) -> Memory:
+    """A fresh mechanism. Raises ValueError naming the known ones for an unknown name or option."""
+    if name not in _ENTRIES:
+        raise ValueError(f"memory mechanism {name!r} is unknown: {_suggest(name, names())}")
+    entry = _ENTRIES[name]
+    known = tuple(field.name for field in fields(entry.config))
+    for option in options or {}:
+        if option not in known:
+            raise ValueError(f"option {option!r} of memory mechanism {name!r} is unknown: {_suggest(option, known)}")
+    return entry.make(dims, entry.config(**(options or {})))
+
+
+def config_of(memory: Memory) -> dict[str, Any]:
+    """What a checkpoint stores: `name`, `dims` and `options`, plain values that `from_config` takes back."""
+    return {"name": memory.name, "dims": asdict(memory.dims), "options": asdict(memory.config)}
+
+
+def from_config(config: Mapping[str, Any]) -> Memory:
+    """The mechanism that `config_of` described, with fresh weights.
+
+    Raises ValueError naming a key that is missing or sizes that do not fit.
+    """
+    missing = [key for key in ("name", "dims", "options") if key not in config]
+    if missing:
+        raise ValueError(f"memory configuration lacks {', '.join(missing)}: it needs name, dims and options")
+    expected = {field.name for field in fields(MemoryDims)}
+    if set(config["dims"]) != expected:
+        raise ValueError(f"memory dims are {sorted(config['dims'])}: they must be {sorted(expected)}")
+    return build(config["name"], MemoryDims(**config["dims"]), config["options"])
+
+
+def _suggest(given: str, known: tuple[str, ...]) -> str:
+    if not known:
+        return "it has none"
+    close = get_close_matches(given, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"known are {', '.join(known)}{hint}"
+
+
+register("trace", TraceConfig, TraceMemory)
+register("gru", GruConfig, GruMemory)
+register("none", NoneConfig, NoneMemory)
