@@ -99,7 +99,7 @@ class UpdateClock:
         return self._advance(state_std.tolist())
 
     def write_mask(self, states_std: StateArray) -> NDArray[np.bool_]:
-        """What `due` answers over a fresh episode of standardised states `(T, d_s)`, as `(T,)`; this clock stays put."""
+        """What `due` answers over a fresh episode of standardised states `(T, d_s)`, as `(T,)`; the clock stays put."""
         fresh = UpdateClock(self.rule)
         return np.array([fresh._advance(state) for state in states_std.tolist()], dtype=bool)
 

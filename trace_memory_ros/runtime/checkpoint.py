@@ -1,0 +1,164 @@
+"""Checkpoint folders: `model.safetensors` + `config.yaml`, named by the hash of their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as pack_tensors
+from torch import Tensor, nn
+
+from trace_memory_ros.observation.strict import ConfigError
+from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
+
+__all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", "PolicyConfig", "load", "save"]
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.yaml"
+STATISTICS = "normaliser."
+HASH_KEY = "weights_sha256"
+COPY_AGAIN = "copy both files of the checkpoint again, or train again"
+
+Storage = Literal["float16", "float32"]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be written, read or used; the message names file, tensor, both sides and the remedy."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint. tensors: full names, weights float32. model_id: hex sha256 over both files."""
+
+    folder: Path
+    config: CheckpointConfig
+    tensors: Mapping[str, Tensor]
+    model_id: str
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names start with `prefix` (`encoder.`, `memory.`, `policy.`), with it removed."""
+        return {name[len(prefix) :]: t for name, t in self.tensors.items() if name.startswith(prefix)}
+
+    def load_into(self, module: nn.Module, prefix: str) -> None:
+        """Copy the tensors under `prefix` into `module`. Raises CheckpointError naming every tensor that doesn't fit."""
+        given, wanted = self.part(prefix), module.state_dict()
+        problems = [f"{prefix}{name} is missing" for name in wanted if name not in given]
+        problems += [f"{prefix}{name} is not one of the model's" for name in given if name not in wanted]
+        problems += [
+            f"{prefix}{name} has shape {tuple(given[name].shape)}, the model built from {CONFIG} has {tuple(t.shape)}"
+            for name, t in wanted.items()
+            if name in given and given[name].shape != t.shape
+        ]
+        if problems:
+            raise CheckpointError(
+                f"{self.folder / WEIGHTS} does not fit {CONFIG} beside it: {'; '.join(problems)}; {COPY_AGAIN}"
+            )
+        module.load_state_dict(given)
+
+
+def save(
+    folder: str | Path, config: CheckpointConfig, tensors: Mapping[str, Tensor], storage: Storage = "float16"
+) -> str:
+    """Write a checkpoint and return its model_id.
+
+    float16 rounds float32 weights; `normaliser.` statistics and tensors of other types are kept as they are. Each file
+    is replaced whole, and `load` notices when only one of them was. Raises CheckpointError for a non-finite tensor.
+    """
+    if storage not in ("float16", "float32"):
+        raise CheckpointError(f"storage = {storage!r}: must be 'float16' or 'float32'")
+    path = Path(folder)
+    stored = {name: _stored(name, tensors[name], storage) for name in sorted(tensors)}
+    _check_finite(stored, path / WEIGHTS, "lower the learning rate, or save with storage='float32' if it only overflows")
+    weights = pack_tensors(stored)
+    values = {**config.to_dict(), HASH_KEY: hashlib.sha256(weights).hexdigest()}
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120).encode()
+    path.mkdir(parents=True, exist_ok=True)
+    _replace(path / WEIGHTS, weights)
+    _replace(path / CONFIG, text)
+    return _model_id(text, weights)
+
+
+def load(folder: str | Path) -> Checkpoint:
+    """Read and check a checkpoint. Raises CheckpointError."""
+    path = Path(folder)
+    text, weights = _read(path / CONFIG), _read(path / WEIGHTS)
+    values = _parse_config(path / CONFIG, text)
+    expected, found = values.pop(HASH_KEY, None), hashlib.sha256(weights).hexdigest()
+    try:
+        config = CheckpointConfig.from_dict(values)
+    except (ConfigError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path / CONFIG}: {error}") from error
+    if expected != found:
+        raise CheckpointError(
+            f"{path / WEIGHTS} ({len(weights)} bytes) has sha256 {found}, {CONFIG} beside it says {expected}: it is "
+            f"damaged, truncated or another model's; {COPY_AGAIN}"
+        )
+    try:
+        raw = load_tensors(weights)
+    except (SafetensorError, ValueError) as error:
+        raise CheckpointError(f"{path / WEIGHTS} is not a safetensors file ({error}); {COPY_AGAIN}") from error
+    tensors = {name: t.float() if t.dtype == torch.float16 else t for name, t in raw.items()}
+    _check_finite(tensors, path / WEIGHTS, COPY_AGAIN)
+    return Checkpoint(path, config, tensors, _model_id(text, weights))
+
+
+def _stored(name: str, tensor: Tensor, storage: Storage) -> Tensor:
+    rounds = storage == "float16" and tensor.dtype == torch.float32 and not name.startswith(STATISTICS)
+    return tensor.detach().cpu().to(torch.float16 if rounds else tensor.dtype).contiguous().clone()
+
+
+def _check_finite(tensors: Mapping[str, Tensor], path: Path, remedy: str) -> None:
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise CheckpointError(f"{path}: tensor {name} has {count} NaN or infinite of {tensor.numel()}; {remedy}")
+
+
+def _model_id(config: bytes, weights: bytes) -> str:
+    digest = hashlib.sha256()
+    for content in (config, weights):
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} cannot be read ({error.strerror}): a checkpoint is a folder with {WEIGHTS} and {CONFIG}; "
+            "check the path"
+        ) from error
+
+
+def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is not YAML ({error}); {COPY_AGAIN}") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds {type(values).__name__}, not a mapping; {COPY_AGAIN}")
+    return values
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write `content` beside `path` and rename it there, so that a reader sees the old file or the new one whole."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
