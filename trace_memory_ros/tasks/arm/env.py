@@ -1,0 +1,191 @@
+"""The simulated robot: reset, look, command, let time pass."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.tasks.arm import layout
+from trace_memory_ros.tasks.arm.model import CUE_RGBA, GREY_RGBA, LAMP_GREEN_RGBA, LAMP_RED_RGBA, build_model
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES, ARMS, CAMERA_NAMES, JOINT_NAMES, PERIOD_S
+from trace_memory_ros.tasks.arm.referee import Referee
+from trace_memory_ros.tasks.arm.route import Route, plan
+from trace_memory_ros.tasks.arm.sample import Outcome, RawSample
+from trace_memory_ros.tasks.arm.scenario import Draws, Scenario
+
+FloatArray = NDArray[np.float64]
+
+MAX_JOINT_SPEED = 2.0
+ENCODER_NOISE_RAD = 5e-4
+_REFEREE_STEPS = 4
+
+
+class ArmEnv:
+    """Two arms at a table in MuJoCo, for one task; deterministic per scenario.
+
+    Rendering binds a GL context to the thread that renders first. Raises ValueError for an unknown task.
+    """
+
+    def __init__(self, task: str, camera_px: int = 96) -> None:
+        self.task = task
+        self.camera_px = camera_px
+        self.model = build_model(task)
+        self.data = mujoco.MjData(self.model)
+        joints = [self.model.joint(name).id for name in JOINT_NAMES]
+        self._qpos_at = self.model.jnt_qposadr[joints]
+        self._limits = self.model.jnt_range[joints].T
+        self._part_at = int(self.model.joint("part").qposadr[0])
+        self._cups = [self.model.site(f"{arm}_cup").id for arm in ARMS]
+        self._renderers: dict[int, mujoco.Renderer] = {}
+        self._scenario: Scenario | None = None
+
+    def reset(self, scenario: Scenario) -> None:
+        """Begin an episode; raises ValueError when the scenario is of another task."""
+        if scenario.task != self.task:
+            raise ValueError(f"scenario is of task {scenario.task!r} but this ArmEnv simulates {self.task!r}: make another ArmEnv")
+        self._scenario = scenario
+        self._draws = scenario.draws()
+        self._referee = Referee(scenario)
+        self._route = plan(self.model, scenario)
+        mujoco.mj_resetData(self.model, self.data)
+        start = np.clip(self._route.points[0] + self._draws.start_offset, *self._limits)
+        self.data.qpos[self._qpos_at] = start
+        self.data.ctrl[:] = start
+        self._place_part(scenario)
+        self._dress_scene(self._draws)
+        self._goal = start.copy()
+        self._rate = np.zeros_like(start)
+        self._suction = np.zeros(len(ARMS), dtype=bool)
+        self._steps = 0
+        self._due_s = 0.0
+        mujoco.mj_forward(self.model, self.data)
+        self._show_signals()
+
+    @property
+    def scenario(self) -> Scenario:
+        """Scenario of the running episode; raises RuntimeError before the first reset."""
+        if self._scenario is None:
+            raise RuntimeError("no episode is running: call ArmEnv.reset(scenario) first")
+        return self._scenario
+
+    @property
+    def route(self) -> Route:
+        """The scripted expert's way through joint space in this episode."""
+        _ = self.scenario
+        return self._route
+
+    @property
+    def lamp_red(self) -> bool:
+        """Whether the signal lamp says wait."""
+        return self._referee.lamp_red
+
+    @property
+    def holding(self) -> bool:
+        """Whether a cup holds the part."""
+        return bool(self.data.eq_active.any())
+
+    @property
+    def time_s(self) -> float:
+        """Simulated seconds since reset."""
+        return self._steps * float(self.model.opt.timestep)
+
+    def observe(self, render: bool = True) -> RawSample:
+        """Sensor readings now; without `render` the images are left out."""
+        scenario = self.scenario
+        rng = np.random.default_rng([scenario.seed, self._steps])
+        angles = self.data.qpos[self._qpos_at] + ENCODER_NOISE_RAD * rng.standard_normal(len(JOINT_NAMES))
+        images = {name: self.render(name) for name in CAMERA_NAMES} if render else {}
+        positions = {name: float(angle) for name, angle in zip(JOINT_NAMES, angles, strict=True)}
+        return RawSample(images, positions, np.zeros(3), self.time_s)
+
+    def render(self, camera: str, px: int | None = None) -> NDArray[np.uint8]:
+        """One `(px, px, 3)` uint8 RGB picture from a robot camera, or from `scene` for people."""
+        size = px or self.camera_px
+        if size not in self._renderers:
+            renderer = mujoco.Renderer(self.model, size, size)
+            renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
+            renderer.scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
+            self._renderers[size] = renderer
+        renderer = self._renderers[size]
+        renderer.update_scene(self.data, camera)
+        return np.array(renderer.render(), dtype=np.uint8)
+
+    def apply(self, action: FloatArray) -> None:
+        """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to their limits), suction (on above 0.5).
+
+        Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower. Raises ValueError for a wrong
+        shape or a value that is not finite, naming it.
+        """
+        _ = self.scenario
+        action = np.asarray(action, dtype=np.float64)
+        if action.shape != (len(ACTION_NAMES),):
+            raise ValueError(f"action has shape {action.shape}: give ({len(ACTION_NAMES)},) in the order of ACTION_NAMES")
+        if not np.isfinite(action).all():
+            bad = ", ".join(f"{n}={v}" for n, v in zip(ACTION_NAMES, action, strict=True) if not np.isfinite(v))
+            raise ValueError(f"action at {self.time_s:.2f} s is not finite: {bad}; check the policy's output and its normaliser")
+        self._goal = np.clip(action[: len(JOINT_NAMES)], *self._limits)
+        speed = np.minimum(np.abs(self._goal - self.data.ctrl) / PERIOD_S, MAX_JOINT_SPEED)
+        self._rate = speed * float(self.model.opt.timestep)
+        self._suction = action[len(JOINT_NAMES) :] > 0.5
+
+    def advance(self, seconds: float) -> None:
+        """Let simulated time pass; raises ValueError for a negative or infinite time."""
+        _ = self.scenario
+        if not (np.isfinite(seconds) and seconds >= 0):
+            raise ValueError(f"ArmEnv.advance got {seconds} s: use a finite time >= 0")
+        self._due_s += seconds
+        step_s = float(self.model.opt.timestep)
+        while (self._steps + 0.5) * step_s < self._due_s:
+            self.data.ctrl[:] += np.clip(self._goal - self.data.ctrl, -self._rate, self._rate)
+            mujoco.mj_step(self.model, self.data)
+            self._steps += 1
+            if self._steps % _REFEREE_STEPS == 0:
+                self._supervise()
+
+    def outcome(self) -> Outcome:
+        """How the episode stands."""
+        _ = self.scenario
+        return self._referee.outcome()
+
+    def close(self) -> None:
+        """Free the renderers."""
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers.clear()
+
+    def _supervise(self) -> None:
+        part = self.data.qpos[self._part_at : self._part_at + 3]
+        for arm, site in enumerate(self._cups):
+            if not self._suction[arm]:
+                self.data.eq_active[arm] = 0
+            elif not self.holding:
+                top = part + np.array([0, 0, layout.PART_HALF])
+                self.data.eq_active[arm] = np.linalg.norm(self.data.site_xpos[site] - top) < layout.SUCTION_RANGE
+        self._referee.update(self.time_s, self.data.site_xpos[self._cups[1]], part, self.holding)
+        self._show_signals()
+
+    def _show_signals(self) -> None:
+        rgba = self.model.geom_rgba
+        rgba[self.model.geom("lamp").id] = LAMP_RED_RGBA if self._referee.lamp_red else LAMP_GREEN_RGBA
+        if self.task == "colour":
+            shown = CUE_RGBA[self.scenario.cue] if self._referee.cue_visible else GREY_RGBA
+            rgba[self.model.geom("panel").id] = shown
+
+    def _place_part(self, scenario: Scenario) -> None:
+        x, y = layout.TRAY_XY if self.task == "colour" else layout.BIN_XY[scenario.cue]
+        dx, dy = self._draws.part_offset
+        half_yaw = self._draws.part_yaw / 2
+        pose = [x + dx, y + dy, layout.PART_HALF, np.cos(half_yaw), 0, 0, np.sin(half_yaw)]
+        self.data.qpos[self._part_at : self._part_at + 7] = pose
+
+    def _dress_scene(self, draws: Draws) -> None:
+        for i, item in enumerate(draws.distractors):
+            geom = self.model.geom(f"distractor_{i}").id
+            self.model.geom_pos[geom] = (*item.xy, item.size[2])
+            self.model.geom_size[geom] = item.size
+            self.model.geom_rgba[geom] = item.rgba
+        light = self.model.light("lamp_room").id
+        self.model.light_dir[light] = draws.light_direction / np.linalg.norm(draws.light_direction)
+        self.model.light_diffuse[light] = draws.light_diffuse
+        self.model.vis.headlight.ambient[:] = draws.light_ambient

@@ -1,0 +1,60 @@
+"""The scripted expert: follows its route from the measured joints, waits at red, never looks at a clock."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.tasks.arm.env import ArmEnv
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES, JOINT_NAMES
+from trace_memory_ros.tasks.arm.route import SPACING_RAD
+from trace_memory_ros.tasks.arm.sample import RawSample
+from trace_memory_ros.tasks.arm.scenario import Scenario
+
+FloatArray = NDArray[np.float64]
+
+_STOPS = ("station_1", "station_2", "station_3", "branch")
+_HOLD_RANGE = 25
+_RELEASE_RANGE = 4
+
+
+class Expert:
+    """Pure pursuit along `env.route`; apart from the cue's branches its action is a function of what the cameras and
+    joints show now. Raises ValueError when `env` runs another scenario."""
+
+    def __init__(self, env: ArmEnv, scenario: Scenario) -> None:
+        if env.scenario != scenario:
+            raise ValueError(f"the env runs {env.scenario}, not {scenario}: reset it with this scenario first")
+        self._env = env
+        self._route = env.route
+        self._speed = scenario.draws().speed
+        self._at = 0
+        self._waiting = False
+
+    @property
+    def phase(self) -> str:
+        """Waypoint that the arm is on its way to, or `wait` at a red lamp."""
+        if self._waiting:
+            return "wait"
+        ahead = [name for name, index in self._route.marks.items() if index >= self._at]
+        return ahead[0] if ahead else "done"
+
+    def act(self, sample: RawSample) -> FloatArray:
+        """Absolute targets `(16,)` a short look-ahead from the measured joints."""
+        joints = np.array([sample.joint_positions[name] for name in JOINT_NAMES])
+        marks = self._route.marks
+        self._at = self._route.project(joints, self._at)
+        ahead = round(self._speed * self._route.speed[self._at] / SPACING_RAD * 1.25)
+        goal = min(self._at + max(1, ahead), len(self._route.points) - 1)
+        if self._at < marks["station_1"] and not self._env.holding:
+            goal = min(goal, marks["pick"])
+        if self._env.holding:
+            goal = min(goal, marks["place"])
+        self._waiting = False
+        if self._env.lamp_red:
+            stop = next((marks[s] for s in _STOPS if abs(marks[s] - self._at) <= _HOLD_RANGE), None)
+            if stop is not None:
+                goal = min(goal, stop)
+                self._waiting = goal == stop
+        suction = 1.0 if self._at < marks["place"] - _RELEASE_RANGE else 0.0
+        return np.concatenate([self._route.points[goal], [0.0, suction]])

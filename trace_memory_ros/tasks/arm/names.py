@@ -1,0 +1,12 @@
+"""Names and rates that every room agrees on: joints, actions, cameras, control period."""
+
+from __future__ import annotations
+
+ARMS = ("left", "right")
+JOINTS_PER_ARM = 7
+JOINT_NAMES: tuple[str, ...] = tuple(f"{arm}_joint_{i}" for arm in ARMS for i in range(1, JOINTS_PER_ARM + 1))
+SUCTION_NAMES: tuple[str, ...] = tuple(f"{arm}_suction" for arm in ARMS)
+ACTION_NAMES: tuple[str, ...] = JOINT_NAMES + SUCTION_NAMES
+CAMERA_NAMES: tuple[str, ...] = ("overhead", "left_wrist", "right_wrist")
+TASK_NAMES: tuple[str, ...] = ("origin", "colour")
+PERIOD_S = 0.1
