@@ -1,0 +1,148 @@
+"""Messages to our types and back. Arrays go through `array.array`, which rclpy copies whole instead of by element."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from nav_msgs.msg import Odometry
+from numpy.typing import NDArray
+from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+
+SECOND_NS = 1_000_000_000
+
+
+class CommandError(ValueError):
+    """A command that cannot be obeyed."""
+
+
+def stamp_ns(stamp: Time) -> int:
+    """Nanoseconds of a message stamp."""
+    return int(stamp.sec) * SECOND_NS + int(stamp.nanosec)
+
+
+def time_of(ns: int) -> Time:
+    """Message stamp of nanoseconds."""
+    return Time(sec=ns // SECOND_NS, nanosec=ns % SECOND_NS)
+
+
+def header(ns: int, frame_id: str = "") -> Header:
+    return Header(stamp=time_of(ns), frame_id=frame_id)
+
+
+def bytes_of(values: NDArray[np.uint8]) -> array[int]:
+    out = array("B")
+    out.frombytes(values.tobytes())
+    return out
+
+
+def floats_of(values: NDArray[Any]) -> array[float]:
+    """Any array, flattened row-major, as float32."""
+    out = array("f")
+    out.frombytes(np.ascontiguousarray(values, dtype=np.float32).tobytes())
+    return out
+
+
+def image_message(pixels: NDArray[np.uint8], ns: int, frame_id: str) -> Image:
+    """An rgb8 image `(H, W, 3)`."""
+    height, width, _ = pixels.shape
+    return Image(
+        header=header(ns, frame_id), height=height, width=width, encoding="rgb8", step=3 * width, data=bytes_of(pixels)
+    )
+
+
+def joint_message(positions: Mapping[str, float], ns: int) -> JointState:
+    """Joint positions by name, rad."""
+    return JointState(header=header(ns), name=list(positions), position=list(positions.values()))
+
+
+def odometry_message(velocity: NDArray[np.float64], ns: int) -> Odometry:
+    """vx, vy (m/s) and yaw rate (rad/s) in the base frame."""
+    message = Odometry(header=header(ns, "odom"), child_frame_id="base_link")
+    message.pose.pose.orientation.w = 1.0
+    twist = message.twist.twist
+    twist.linear.x, twist.linear.y, twist.angular.z = (float(v) for v in velocity)
+    return message
+
+
+def command_message(names: Sequence[str], targets: NDArray[Any], ns: int, period_ns: int) -> JointTrajectory:
+    """Absolute targets for one control period; the stamp is that of the tick they answer."""
+    point = JointTrajectoryPoint(
+        positions=[float(v) for v in targets],
+        time_from_start=Duration(sec=period_ns // SECOND_NS, nanosec=period_ns % SECOND_NS),
+    )
+    return JointTrajectory(header=header(ns), joint_names=list(names), points=[point])
+
+
+def command_targets(message: JointTrajectory, names: Sequence[str]) -> NDArray[np.float64]:
+    """Targets in the order of `names`. Raises `CommandError` for a missing joint, no point, or a target not finite."""
+    if not message.points:
+        raise CommandError("command without a trajectory point: send one point with the targets as positions")
+    positions = message.points[0].positions
+    if len(positions) != len(message.joint_names):
+        raise CommandError(f"command with {len(message.joint_names)} joint names and {len(positions)} positions")
+    given = dict(zip(message.joint_names, positions, strict=True))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise CommandError(f"command without {', '.join(missing)}: name every one of the {len(names)} actuators")
+    targets = np.array([given[name] for name in names], dtype=np.float64)
+    if not np.isfinite(targets).all():
+        bad = [name for name, value in zip(names, targets, strict=True) if not np.isfinite(value)]
+        raise CommandError(f"command with a target that is not finite for {', '.join(bad)}")
+    return targets
+
+
+def condition_message(condition: Condition, frame_id: str = "") -> MemoryCondition:
+    """The message of a condition; streams keep the order of `condition.input_stamps_ns`."""
+    count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
+    return MemoryCondition(
+        header=header(condition.stamp_ns, frame_id),
+        episode=condition.episode,
+        tick=condition.tick,
+        status=int(condition.status),
+        reason=condition.reason,
+        mechanism=condition.mechanism,
+        model_id=condition.model_id,
+        token_count=count,
+        token_width=width,
+        tokens=floats_of(condition.tokens),
+        vector=floats_of(condition.vector),
+        read_weights=floats_of(condition.read_weights),
+        address=floats_of(condition.address),
+        wrote=condition.wrote,
+        input_names=list(condition.input_stamps_ns),
+        input_stamps_ns=list(condition.input_stamps_ns.values()),
+    )
+
+
+def condition_of(message: MemoryCondition) -> Condition:
+    """The condition a message carries. Raises `ValueError` when its token numbers do not fit N and d."""
+    count, width = int(message.token_count), int(message.token_width)
+    tokens = np.asarray(message.tokens, dtype=np.float32)
+    if tokens.size != count * width:
+        raise ValueError(
+            f"condition of tick {message.tick} carries {tokens.size} token numbers for {count} tokens of width {width}"
+        )
+    return Condition(
+        episode=int(message.episode),
+        tick=int(message.tick),
+        stamp_ns=stamp_ns(message.header.stamp),
+        status=ConditionStatus(message.status),
+        reason=message.reason,
+        mechanism=message.mechanism,
+        model_id=message.model_id,
+        tokens=tokens.reshape(count, width),
+        vector=np.asarray(message.vector, dtype=np.float32),
+        read_weights=np.asarray(message.read_weights, dtype=np.float32),
+        address=np.asarray(message.address, dtype=np.float32),
+        wrote=bool(message.wrote),
+        input_stamps_ns=dict(zip(message.input_names, (int(v) for v in message.input_stamps_ns), strict=True)),
+    )

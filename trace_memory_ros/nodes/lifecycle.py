@@ -1,0 +1,154 @@
+"""What all nodes share: loud configuration, optional autostart, orderly release of what they hold."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rclpy
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
+
+from trace_memory_ros.nodes import parameters
+
+SUCCESS = TransitionCallbackReturn.SUCCESS
+FAILURE = TransitionCallbackReturn.FAILURE
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class ManagedNode(LifecycleNode):
+    """A lifecycle node whose subclass says what to do in four hooks; a hook that raises fails the transition.
+
+    `table` is the subclass's parameter dataclass; it has a bool field `autostart`.
+    """
+
+    table: type
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.ended: Future[int] = Future()
+        self.configured = False
+        self.active = False
+        parameters.declare(self, self.table)
+        self.add_on_set_parameters_callback(self._review)
+        self._autostart_timer = None
+        if self.get_parameter("autostart").value:
+            self._autostart_timer = self.create_timer(0.0, self._autostart)
+
+    def configure(self) -> None:
+        """Load and build everything; raise with value, origin and remedy when something is wrong."""
+
+    def activate(self) -> None:
+        """Begin to work."""
+
+    def deactivate(self) -> None:
+        """Stop working, keeping what was loaded."""
+
+    def release(self) -> None:
+        """Free what `configure` made; must also work after a half-done `configure`."""
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        done = self._try("configure", self.configure)
+        if done != SUCCESS:
+            self.release()
+            return done
+        self.configured = True
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        # Publishers open first: what `activate` triggers may publish.
+        super().on_activate(state)
+        done = self._try("activate", self.activate)
+        self.active = done == SUCCESS
+        if not self.active:
+            super().on_deactivate(state)
+        return done
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active = False
+        self._try("deactivate", self.deactivate)
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.configured = False
+        self._try("clean up", self.release)
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.stop()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.stop()
+        return SUCCESS
+
+    def stop(self) -> None:
+        """Deactivate and release, from whatever state the node is in."""
+        if self.active:
+            self.active = False
+            self._try("deactivate", self.deactivate)
+        if self.configured:
+            self.configured = False
+            self._try("release", self.release)
+
+    def drop_entities(self, publishers: Sequence[Any] = (), subscriptions: Sequence[Any] = ()) -> None:
+        """Destroy publishers and subscriptions that `configure` made."""
+        for publisher in publishers:
+            self.destroy_lifecycle_publisher(publisher)
+        for subscription in subscriptions:
+            self.destroy_subscription(subscription)
+
+    def _try(self, what: str, action: Callable[[], None]) -> TransitionCallbackReturn:
+        try:
+            action()
+        except Exception as error:
+            # Whatever went wrong, the person at the terminal must read it, and the node must survive it.
+            self.get_logger().error(f"cannot {what}: {error}")
+            return FAILURE
+        self.get_logger().info(f"{what} done")
+        return SUCCESS
+
+    def _review(self, changed: list[Parameter]) -> SetParametersResult:
+        return parameters.review(self.table, changed, self.configured)
+
+    def _autostart(self) -> None:
+        assert self._autostart_timer is not None
+        self._autostart_timer.cancel()
+        if self.trigger_configure() != SUCCESS or self.trigger_activate() != SUCCESS:
+            self.get_logger().fatal("autostart failed, the process ends; the reason is logged above")
+            self.ended.set_result(1)
+
+
+def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> int:
+    """Spin one node until SIGINT, SIGTERM or a failed autostart; returns the exit code.
+
+    One thread: the multi-threaded executor of rclpy costs more and loses images.
+    """
+    # rclpy's own handlers close the context at once, so that a node could not say goodbye on its topics. Blocked before
+    # the middleware starts its threads, the signals reach the one thread that waits for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    node = make()
+    threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        executor.spin_until_future_complete(node.ended)
+    finally:
+        node.stop()
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return int(node.ended.result() or 0)
+
+
+def _end_on_signal(ended: Future[int]) -> None:
+    signal.sigwait(STOP_SIGNALS)
+    if not ended.done():
+        ended.set_result(0)

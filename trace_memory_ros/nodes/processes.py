@@ -1,0 +1,187 @@
+"""Start nodes as processes of their own, wait until they work, stop them in order: for the demo and for tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import yaml
+
+ParameterValue = bool | int | float | str
+
+READY = "activate done"
+"""What every managed node logs once it is active."""
+
+
+class NodeFailed(RuntimeError):
+    """A node process ended or did not get ready; the message carries the end of its log."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """What to start: `trace_memory_ros.nodes.<module>` under a name and namespace, with parameters and remappings."""
+
+    module: str
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def node_name(self) -> str:
+        return self.name or self.module
+
+    @property
+    def full_name(self) -> str:
+        """Absolute node name, for services such as `<full name>/reset`."""
+        return f"/{self.namespace.strip('/')}/{self.node_name}".replace("//", "/")
+
+
+class NodeProcess:
+    """One running node. Its output goes to `<log_dir>/<node name>.log`."""
+
+    def __init__(self, spec: NodeSpec, log_dir: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.spec = spec
+        log_dir.mkdir(parents=True, exist_ok=True)
+        self.log_path = log_dir / f"{spec.node_name}.log"
+        parameter_file = log_dir / f"{spec.node_name}.yaml"
+        parameter_file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(spec.parameters)}}))
+        command = [sys.executable, "-m", f"trace_memory_ros.nodes.{spec.module}", "--ros-args"]
+        command += ["-r", f"__node:={spec.node_name}", "--params-file", str(parameter_file)]
+        if spec.namespace:
+            command += ["-r", f"__ns:=/{spec.namespace.strip('/')}"]
+        for old, new in spec.remappings.items():
+            command += ["-r", f"{old}:={new}"]
+        with self.log_path.open("wb") as log:
+            # A session of its own: Ctrl-C at the terminal reaches the parent alone, which then stops us in order.
+            self._process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0", **(environment or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.poll()
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def cpu_s(self) -> float:
+        """Processor time used so far, user and system, seconds. Raises `NodeFailed` once the process is gone."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except FileNotFoundError as error:
+            raise NodeFailed(self._story("has ended, so its processor time is unknown")) from error
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
+        """Wait until the node logged that it is active. Raises `NodeFailed` with the log's end otherwise."""
+        deadline = time.monotonic() + timeout_s
+        while READY not in self.log:
+            if not self.running:
+                raise NodeFailed(self._story(f"ended with exit code {self.returncode}"))
+            if time.monotonic() > deadline:
+                raise NodeFailed(self._story(f"was not active within {timeout_s:g} s"))
+            time.sleep(0.05)
+
+    def wait_log(self, text: str, timeout_s: float = 20.0) -> None:
+        """Wait until `text` stands in the log. Raises `NodeFailed` otherwise."""
+        deadline = time.monotonic() + timeout_s
+        while text not in self.log:
+            if time.monotonic() > deadline:
+                raise NodeFailed(self._story(f"did not log {text!r} within {timeout_s:g} s"))
+            time.sleep(0.05)
+
+    def stop(self, patience_s: float = 5.0) -> int:
+        """Interrupt, then terminate, then kill; returns the exit code."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if not self.running:
+                break
+            self._process.send_signal(number)
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                continue
+        return self._process.wait()
+
+    def _story(self, what: str) -> str:
+        tail = "\n".join(self.log.splitlines()[-20:])
+        return f"{self.spec.full_name} {what}; the end of {self.log_path}:\n{tail}"
+
+
+class NodeGroup:
+    """Several node processes started together and always stopped together (a context manager)."""
+
+    def __init__(self, specs: Iterable[NodeSpec], log_dir: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.processes: dict[str, NodeProcess] = {}
+        try:
+            for spec in specs:
+                self.processes[spec.node_name] = NodeProcess(spec, log_dir, environment)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __getitem__(self, name: str) -> NodeProcess:
+        return self.processes[name]
+
+    def __enter__(self) -> NodeGroup:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def wait_ready(self, timeout_s: float = 60.0, report: Callable[[str], None] | None = None) -> None:
+        """Wait until all are active. Raises `NodeFailed` for the first that is not."""
+        deadline = time.monotonic() + timeout_s
+        for process in self.processes.values():
+            process.wait_ready(max(0.1, deadline - time.monotonic()))
+            if report:
+                report(process.spec.full_name)
+
+    def check_alive(self) -> None:
+        """Raise `NodeFailed` when one of them has ended."""
+        for process in self.processes.values():
+            if not process.running:
+                raise NodeFailed(process._story(f"ended with exit code {process.returncode}"))
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            if process.running:
+                process._process.send_signal(signal.SIGINT)
+        for process in self.processes.values():
+            process.stop()
+
+
+def private_environment(domain_id: int) -> dict[str, str]:
+    """Variables that keep a group of nodes, and whoever talks to them, apart from all other ROS traffic.
+
+    Loopback discovery, a transport that carries images without loss, one compute thread per process.
+    """
+    return {
+        "ROS_DOMAIN_ID": str(domain_id),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "FASTDDS_BUILTIN_TRANSPORTS": "LARGE_DATA",
+        "OMP_NUM_THREADS": "1",
+    }

@@ -1,0 +1,99 @@
+"""The parameters of every node; `config/<node>.yaml` and `docs/nodes.md` repeat them and are tested against these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trace_memory_ros.nodes.parameters import parameter, validate
+from trace_memory_ros.nodes.qos import RELIABILITIES
+
+AUTOSTART = "Configure and activate by itself at start; the process ends with exit code 1 when that fails."
+RELIABILITY = "Quality of service of the input subscriptions: best_effort for live sensors, reliable for lock-step."
+CHECKPOINT = "Checkpoint folder, or the name of one that this package ships, such as origin_trace."
+THREADS = "Compute threads; more than one slows the node down where several nodes share two cores."
+DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
+
+
+@dataclass(frozen=True)
+class MemoryNodeParameters:
+    checkpoint: str = parameter("", CHECKPOINT)
+    reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
+    poll_period_ms: int = parameter(
+        10, "How often tick deadlines are checked when no input arrives.", unit="ms", limits=(1, 1000)
+    )
+    snapshot_path: str = parameter(
+        "memory_snapshot.safetensors", "File that ~/snapshot writes and ~/restore reads.", changes="live"
+    )
+    diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
+    threads: int = parameter(1, THREADS, limits=(1, 64))
+    autostart: bool = parameter(False, AUTOSTART, changes="start")
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+@dataclass(frozen=True)
+class PolicyNodeParameters:
+    checkpoint: str = parameter("", CHECKPOINT)
+    reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
+    input_wait_ms: int = parameter(
+        100, "How long a condition waits for an input sample that it names and that has not arrived yet.",
+        unit="ms", limits=(0, 10_000),
+    )  # fmt: skip
+    hold_ms: int = parameter(
+        500, "How long the last command is repeated on ticks without a usable condition, before commands stop.",
+        unit="ms", limits=(0, 60_000),
+    )  # fmt: skip
+    condition_timeout_ms: int = parameter(
+        500, "Silence of memory/condition after which the last command is repeated once and the stop is reported.",
+        unit="ms", limits=(10, 60_000),
+    )  # fmt: skip
+    diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
+    threads: int = parameter(1, THREADS, limits=(1, 64))
+    autostart: bool = parameter(False, AUTOSTART, changes="start")
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+@dataclass(frozen=True)
+class ArmSimNodeParameters:
+    task: str = parameter("origin", "Delayed-evidence task.", choices=("origin", "colour"), changes="live")
+    seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 2**31 - 1), changes="live")
+    cue: int = parameter(0, "Correct branch of the next episode: 0 left, 1 right.", limits=(0, 1), changes="live")
+    extra_pause_s: float = parameter(
+        0.0, "Red-lamp pause added between cue and branch in the next episode, simulated time.",
+        unit="s", limits=(0.0, 3600.0), changes="live",
+    )  # fmt: skip
+    mode: str = parameter(
+        "realtime", "Pace of the next episode: realtime follows the wall clock, lockstep waits for every command.",
+        choices=("realtime", "lockstep"), changes="live",
+    )  # fmt: skip
+    camera_rate_hz: int = parameter(
+        30, "Images per second in real time; a multiple of 10, so that every control tick has a picture.",
+        unit="Hz", limits=(10, 100), changes="live",
+    )  # fmt: skip
+    joint_rate_hz: int = parameter(
+        50, "Joint states and odometry per second in real time; a multiple of 10.",
+        unit="Hz", limits=(10, 200), changes="live",
+    )  # fmt: skip
+    command_timeout_s: float = parameter(
+        2.0, "Wall time a lock-step tick waits for its command before it goes on without one, counted.",
+        unit="s", limits=(0.05, 600.0), changes="live",
+    )  # fmt: skip
+    diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
+    autostart: bool = parameter(False, AUTOSTART, changes="start")
+
+    def __post_init__(self) -> None:
+        validate(self)
+        for name in ("camera_rate_hz", "joint_rate_hz"):
+            if getattr(self, name) % 10:
+                raise ValueError(f"parameter {name} = {getattr(self, name)} Hz is not a multiple of 10 Hz")
+
+
+TABLES: dict[str, type] = {
+    "memory_node": MemoryNodeParameters,
+    "policy_node": PolicyNodeParameters,
+    "arm_sim_node": ArmSimNodeParameters,
+}
+"""Node name -> its parameter table."""
