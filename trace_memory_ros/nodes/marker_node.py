@@ -1,0 +1,82 @@
+"""marker_node: shows in RViz what the memory writes, keeps and reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
+from trace_memory_ros.nodes import parameters, qos
+from trace_memory_ros.nodes.lifecycle import ManagedNode, run
+from trace_memory_ros.nodes.marker_joints import ArmDistances
+from trace_memory_ros.nodes.marker_painter import Placement
+from trace_memory_ros.nodes.marker_parameters import MarkerNodeParameters
+from trace_memory_ros.nodes.marker_scene import MarkerScene
+
+
+class MarkerNode(ManagedNode):
+    """Subscribes the memory's topics and publishes `memory/markers`."""
+
+    table = MarkerNodeParameters
+
+    def __init__(self) -> None:
+        self._subscriptions: list[Any] = []
+        self._publisher: Any = None
+        self._timer: Any = None
+        super().__init__("marker_node")
+
+    def configure(self) -> None:
+        """Build the empty scene and open the topics."""
+        values = parameters.read(self, MarkerNodeParameters)
+        placement = Placement(
+            frame_id=values.frame_id,
+            position_m=(values.position_x, values.position_y, values.position_z),
+            yaw_deg=values.yaw_deg,
+            scale=values.scale,
+            lifetime_s=values.lifetime_s,
+        )
+        arms = ArmDistances(values.left_prefix, values.right_prefix)
+        scene = MarkerScene(placement, arms, values.path_points, values.silent_after_s)
+        self._scene = scene
+        self._publisher = self.create_lifecycle_publisher(MarkerArray, "memory/markers", qos.DIAGNOSTICS)
+        self._subscriptions = [
+            self.create_subscription(MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION),
+            self.create_subscription(MemoryCondition, "memory/condition", scene.on_condition, qos.CONDITION),
+            self.create_subscription(JointState, "joint_states", scene.on_joints, qos.sensor(values.reliability)),
+            self.create_subscription(EpisodeStatus, "episode", scene.on_episode, qos.STATUS),
+        ]
+        self._timer = self.create_timer(1.0 / values.rate_hz, self._publish, autostart=False)
+
+    def activate(self) -> None:
+        """Publish from now on."""
+        self._timer.reset()
+
+    def deactivate(self) -> None:
+        """Publish no more; the panel vanishes after its lifetime."""
+        self._timer.cancel()
+
+    def release(self) -> None:
+        """Close the topics."""
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+        self.drop_entities([self._publisher] if self._publisher else [], self._subscriptions)
+        self._timer, self._publisher, self._subscriptions = None, None, []
+
+    def _on_diagnostics(self, message: MemoryDiagnostics) -> None:
+        self._scene.on_diagnostics(message, time.monotonic())
+
+    def _publish(self) -> None:
+        self._publisher.publish(self._scene.picture(time.monotonic()))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Entry point of the executable."""
+    return run(MarkerNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""The parameters of marker_node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trace_memory_ros.nodes.parameters import parameter, validate
+from trace_memory_ros.nodes.qos import RELIABILITIES
+
+FAR_M = 1000.0
+
+
+@dataclass(frozen=True)
+class MarkerNodeParameters:
+    """Where the panel stands in RViz and how often it is redrawn."""
+
+    rate_hz: float = parameter(10.0, "Marker arrays published per second.", unit="Hz", limits=(0.1, 60.0))
+    frame_id: str = parameter("memory", "tf frame that the panel stands in.")
+    position_x: float = parameter(0.0, "Middle of the panel's lower edge, x.", unit="m", limits=(-FAR_M, FAR_M))
+    position_y: float = parameter(0.0, "Middle of the panel's lower edge, y.", unit="m", limits=(-FAR_M, FAR_M))
+    position_z: float = parameter(0.0, "Middle of the panel's lower edge, z.", unit="m", limits=(-FAR_M, FAR_M))
+    yaw_deg: float = parameter(0.0, "Turn about z; at 0 the panel faces -y.", unit="deg", limits=(-360.0, 360.0))
+    scale: float = parameter(1.0, "Size of the panel; at 1 it is 4.5 m wide and 2.5 m high.", limits=(0.01, 100.0))
+    lifetime_s: float = parameter(
+        1.0, "Time after which RViz drops a panel that nobody refreshes.", unit="s", limits=(0.1, 60.0)
+    )
+    silent_after_s: float = parameter(
+        1.0, "Time without memory/diagnostics after which the panel says so.", unit="s", limits=(0.1, 60.0)
+    )
+    path_points: int = parameter(300, "Most points drawn of the executed path; longer ones thin out.", limits=(2, 5000))
+    left_prefix: str = parameter("left_", "How the names of the left arm's joints begin in joint_states.")
+    right_prefix: str = parameter("right_", "How the names of the right arm's joints begin in joint_states.")
+    reliability: str = parameter(
+        "best_effort", "Quality of service of the joint_states subscription; best_effort suits any publisher.",
+        choices=RELIABILITIES,
+    )  # fmt: skip
+    autostart: bool = parameter(
+        False, "Configure and activate by itself at start; the process ends with exit code 1 when that fails.",
+        changes="start",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        validate(self)
+        if self.lifetime_s < 2.0 / self.rate_hz:
+            raise ValueError(
+                f"parameter lifetime_s = {self.lifetime_s} s would let the panel flicker at rate_hz = {self.rate_hz}: "
+                f"give at least {2.0 / self.rate_hz:g} s"
+            )
