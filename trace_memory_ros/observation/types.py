@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 class Observation:
     """Every stream's newest sample with header stamp <= the tick's.
 
-    images: camera name -> `(P, P, 3)` uint8 RGB at the configured size. state: `(d_s,)` float64 in configured order and
-    SI units, masked channels 0. input_stamps_ns: stream -> held stamp. faults: per unusable stream, what is wrong, where
-    it came from and the remedy; empty when the observation can be used. A stream with a fault may be absent from `images`.
+    images: camera name -> `(P, P, 3)` uint8 RGB at the configured size. state: `(d_s,)` float64 in configured order
+    and SI units, masked channels 0. input_stamps_ns: stream -> held stamp. faults: per unusable stream, what is wrong,
+    where it came from and the remedy; empty when the observation can be used. A stream with a fault may be absent from
+    `images`.
     """
 
     tick: int

@@ -43,13 +43,13 @@ class Checkpoint:
     tensors: Mapping[str, Tensor]
     model_id: str
 
-    def part(self, prefix: str) -> dict[str, Tensor]:
+    def tensors_of(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose names start with `prefix` (`encoder.`, `memory.`, `policy.`), with it removed."""
         return {name[len(prefix) :]: t for name, t in self.tensors.items() if name.startswith(prefix)}
 
     def load_into(self, module: nn.Module, prefix: str) -> None:
-        """Copy the tensors under `prefix` into `module`. Raises CheckpointError naming every tensor that doesn't fit."""
-        given, wanted = self.part(prefix), module.state_dict()
+        """Copy the tensors under `prefix` into `module`. Raises CheckpointError naming each that doesn't fit."""
+        given, wanted = self.tensors_of(prefix), module.state_dict()
         problems = [f"{prefix}{name} is missing" for name in wanted if name not in given]
         problems += [f"{prefix}{name} is not one of the model's" for name in given if name not in wanted]
         problems += [
@@ -76,7 +76,7 @@ def save(
         raise CheckpointError(f"storage = {storage!r}: must be 'float16' or 'float32'")
     path = Path(folder)
     stored = {name: _stored(name, tensors[name], storage) for name in sorted(tensors)}
-    _check_finite(stored, path / WEIGHTS, "lower the learning rate, or save with storage='float32' if it only overflows")
+    _check_finite(stored, path / WEIGHTS, "train again, or save with storage='float32' if it is only too large")
     weights = pack_tensors(stored)
     values = {**config.to_dict(), HASH_KEY: hashlib.sha256(weights).hexdigest()}
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120).encode()
