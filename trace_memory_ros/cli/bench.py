@@ -1,0 +1,67 @@
+"""`trace-memory bench NAME`: run one benchmark of `evaluation/bench`, print its figures, write its summary."""
+
+import argparse
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import trace_memory_ros.evaluation.bench as benches
+
+_FOLDER = Path(next(iter(benches.__path__)))
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `bench`; its NAMEs are the modules of `evaluation/bench` that define `run(out_dir, quick) -> figures`."""
+    available = bench_descriptions()
+    lines = [f"  {name:<14} {description}" for name, description in available.items()]
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure speed beside peers in the same run",
+        description="Benchmarks:\n" + "\n".join(lines or ["  (none)"]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=sorted(available), help="benchmark to run")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
+    parser.add_argument("--out", type=Path, help="folder of summary.json (default: out/bench-NAME)")
+    parser.set_defaults(run=run)
+
+
+def bench_descriptions() -> dict[str, str]:
+    """First docstring line of each benchmark module by name, read without importing it."""
+    found = {}
+    for file in sorted(_FOLDER.glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+            found[file.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return found
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run the chosen benchmark, print a table and write `summary.json`; returns 0."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from trace_memory_ros.evaluation.summary import write_summary
+
+    out_dir = parsed.out or Path("out") / f"bench-{parsed.name}"
+    figures = import_module(f"{benches.__name__}.{parsed.name}").run(out_dir, parsed.quick)
+    command = f"trace-memory bench {parsed.name}{' --quick' if parsed.quick else ''}"
+    path = write_summary(out_dir, command, figures)
+    table = Table("figure", "value", title=command)
+    for name, value in flatten(figures):
+        table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
+    console = Console()
+    console.print(table)
+    console.print(f"written to {path}", highlight=False)
+    return 0
+
+
+def flatten(figures: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted name and value of every leaf of nested figures, in order."""
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
