@@ -74,7 +74,7 @@ class StreamingSignature:
         return self._buffer.take(self._order)
 
     def snapshot(self) -> dict[str, Array]:
-        """What `restore` needs: `signature` `(S,)` in canonical order; `last_state` `(dim,)`, NaN before a basepoint."""
+        """What `restore` needs: `signature` `(S,)` in canonical order; `last_state` `(dim,)`, NaN before a start."""
         return {"signature": self.value(), "last_state": self._last.copy()}
 
     def restore(self, snapshot: Mapping[str, ArrayLike]) -> None:
