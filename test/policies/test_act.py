@@ -1,0 +1,127 @@
+"""The action-chunking policy: shapes, losses, memory path, CVAE, errors."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from trace_memory_ros.policies.act import ActConfig, ActPolicy, chunk_l1
+from trace_memory_ros.policies.base import ConditionMismatch
+from trace_memory_ros.policies.runner import ActRunner
+
+CONFIG = ActConfig(
+    cameras=("overhead", "wrist"),
+    action_names=("a", "b", "c"),
+    state=5,
+    image_px=16,
+    chunk=4,
+    model=16,
+    heads=2,
+    feedforward=16,
+    memory_tokens=3,
+    memory_width=8,
+    memory_address=6,
+)
+
+
+def _inputs(config: ActConfig, batch: int) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, ...]]:
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.rand(*shape, generator=generator)
+
+    px, shape = config.image_px, config.condition
+    images = draw(batch, len(config.cameras), 3, px, px)
+    memory = (
+        draw(batch, shape.tokens, shape.width),
+        draw(batch, shape.width),
+        draw(batch, shape.address),
+    )
+    return images, draw(batch, config.state), memory
+
+
+def _condition(config: ActConfig) -> SimpleNamespace:
+    _, _, memory = _inputs(config, 1)
+    return SimpleNamespace(**{k: v[0].numpy() for k, v in zip(("tokens", "vector", "address"), memory, strict=True)})
+
+
+def _observation(config: ActConfig) -> SimpleNamespace:
+    images, state, _ = _inputs(config, 1)
+    pixels = (images[0] * 255).byte().permute(0, 2, 3, 1).numpy()
+    return SimpleNamespace(images=dict(zip(config.cameras, pixels, strict=True)), state=state[0].double().numpy())
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 3])
+def test_chunk_has_one_action_per_tick_whatever_the_slot_count(tokens: int) -> None:
+    config = replace(CONFIG, memory_tokens=tokens)
+    assert ActPolicy(config)(*_inputs(config, 2)).shape == (2, 4, 3)
+
+
+def test_every_part_of_the_memory_reaches_the_action() -> None:
+    torch.manual_seed(0)
+    policy = ActPolicy(CONFIG)
+    images, state, memory = _inputs(CONFIG, 2)
+    memory = tuple(part.requires_grad_() for part in memory)
+    policy(images, state, memory).square().sum().backward()
+    assert all(part.grad is not None and part.grad.abs().sum() > 0 for part in memory)
+
+
+def test_masked_ticks_do_not_count() -> None:
+    target = torch.zeros(1, 4, 3)
+    predicted = torch.tensor([1.0, 2.0, 50.0, 50.0])[None, :, None].expand(1, 4, 3)
+    valid = torch.tensor([[True, True, False, False]])
+    assert chunk_l1(predicted, target, valid).item() == pytest.approx(1.5)
+
+
+def test_kl_is_zero_only_at_the_prior() -> None:
+    config = replace(CONFIG, latent=4)
+    policy = ActPolicy(config)
+    images, state, memory = _inputs(config, 2)
+    last = policy.posterior[-1]
+    torch.nn.init.zeros_(last.weight)
+    torch.nn.init.zeros_(last.bias)
+    actions = torch.randn(2, 4, 3)
+    assert policy.infer_latent(actions, state)[1].item() == pytest.approx(0.0)
+    torch.nn.init.constant_(last.bias, 0.5)
+    latent, kl = policy.infer_latent(actions, state)
+    # 4 dimensions, mean = log variance = 0.5: KL = 4 * (0.25 + e^0.5 - 1 - 0.5) / 2
+    assert kl.item() == pytest.approx(2.0 * (0.25 + np.exp(0.5) - 1.5), rel=1e-5)
+    assert not torch.equal(policy(images, state, memory, latent), policy(images, state, memory))
+
+
+def test_runner_reproduces_the_saved_policy_and_denormalises() -> None:
+    torch.manual_seed(1)
+    policy = ActPolicy(CONFIG).eval()
+    policy.action_mean.fill_(3.0)
+    policy.action_std.fill_(2.0)
+    tensors = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    runner = ActRunner.from_tensors(CONFIG.to_dict(), tensors)
+    observation, condition = _observation(CONFIG), _condition(CONFIG)
+    images = torch.from_numpy(np.stack(list(observation.images.values()))).permute(0, 3, 1, 2).float() / 255.0
+    memory = tuple(torch.from_numpy(v)[None] for v in (condition.tokens, condition.vector, condition.address))
+    with torch.inference_mode():
+        expected = policy(images[None], torch.from_numpy(observation.state).float()[None], memory)[0] * 2.0 + 3.0
+    np.testing.assert_allclose(runner.chunk(observation, condition), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_condition_of_another_shape_is_refused_with_both_shapes() -> None:
+    runner = ActRunner(ActPolicy(CONFIG))
+    other = _condition(replace(CONFIG, memory_tokens=5))
+    with pytest.raises(ConditionMismatch, match=r"40 token numbers.*24 \(3 tokens of 8\)"):
+        runner.act(_observation(CONFIG), other)
+
+
+def test_weights_of_another_size_are_refused() -> None:
+    tensors = ActPolicy(CONFIG).state_dict()
+    with pytest.raises(ValueError, match=r"(?s)do not fit.*queries"):
+        ActRunner.from_tensors(replace(CONFIG, chunk=9).to_dict(), tensors)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"heads": 3}, "heads = 3"), ({"image_px": 20}, "image_px = 20"), ({"chunk": 0}, "chunk = 0")]
+)
+def test_impossible_sizes_are_named(change: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **change)

@@ -1,0 +1,148 @@
+"""What `trace-memory train` does, step by step."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from trace_memory_ros.evaluation.closed_loop import ClosedLoop, EpisodeOutcome, held_out_scenarios
+from trace_memory_ros.evaluation.statistics import wilson_interval
+from trace_memory_ros.evaluation.summary import write_summary
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.demonstrations import collect
+from trace_memory_ros.learning.recipe import Recipe, Stage
+from trace_memory_ros.learning.trainer import Progress as Step
+from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.clock import PathLength
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+
+CLOCK = PathLength(threshold=1.0, deadband=0.05)
+"""About fifty writes in a 24 s episode, none while the arm stands (standardised state, see docs/training.md)."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+}
+REPORT_EVERY = 50
+
+console = Console()
+
+
+def train(args: argparse.Namespace) -> dict[str, Any]:
+    """Collect, train, save, check in closed loop; returns the figures written to the summary."""
+    started = time.monotonic()
+    folder: Path = args.out or Path("out/train") / f"{args.task}_{args.memory}_{args.seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = _recipe(args)
+    design = _design(args)
+    training, held_out = _demonstrations(args, recipe, design)
+    train_builder, held_builder = build.prepare(design, training, held_out)
+    torch.manual_seed(args.seed)
+    agent = build.build_agent(design, train_builder)
+    trainer = Trainer(agent, train_builder, held_builder, recipe, args.seed)
+    resume = folder / "training.safetensors"
+    if args.resume and resume.exists():
+        trainer.load(resume)
+        console.print(f"resumed at step {trainer.step} of {recipe.steps}")
+    last = _optimise(trainer, recipe, resume)
+    figures: dict[str, Any] = {
+        "train_branch_accuracy": last.train_branch_accuracy,
+        "held_out_branch_accuracy": last.held_out_branch_accuracy,
+        "held_out_episodes": len(held_builder.data.episodes),
+        "losses": last.losses,
+        "parameters": {name: sum(p.numel() for p in m.parameters()) for name, m in agent.named_children()},
+        "training_minutes": (time.monotonic() - started) / 60.0,
+    }
+    command = _command()
+    provenance = {"command": command, "seed": args.seed, "recipe": recipe.to_dict(), "figures": dict(figures)}
+    figures["model_id"] = build.save_checkpoint(agent, design, train_builder, args.task, provenance, folder)
+    if args.closed_loop:
+        figures["closed_loop"] = _closed_loop(folder, args.task, args.closed_loop)
+    write_summary(folder, command, figures)
+    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}")
+    return figures
+
+
+def _recipe(args: argparse.Namespace) -> Recipe:
+    recipe = Recipe()
+    scale = args.steps_scale
+    stages = tuple(Stage(s.clock_factor, max(1, round(s.steps * scale))) for s in recipe.stages)
+    if args.memory == "none":
+        # Nothing is carried over a delay, so there is nothing to lengthen in stages.
+        stages = (Stage(1.0, sum(s.steps for s in stages)),)
+    return replace(recipe, stages=stages, pairs=args.pairs or recipe.pairs)
+
+
+def _design(args: argparse.Namespace) -> build.Design:
+    smallest = MemoryDims(content=1, signature=1, width=2, slots=1)
+    signature = registry.build(args.memory, smallest, {}).uses_signature
+    return build.Design(
+        memory=args.memory,
+        options=OPTIONS.get(args.memory, {}),
+        observation=default_arm(),
+        action_names=ACTION_NAMES,
+        clock=CLOCK,
+        depth=args.depth if signature else 0,
+    )
+
+
+def _demonstrations(args: argparse.Namespace, recipe: Recipe, design: build.Design) -> tuple[build.Pairs, build.Pairs]:
+    seeds = list(range(recipe.pairs))
+    held = list(range(recipe.first_held_out_seed, recipe.first_held_out_seed + recipe.held_out_pairs))
+    with _bar() as bar:
+        task = bar.add_task("demonstrations (pairs)", total=len(seeds) + len(held))
+        pairs = []
+        for pair in collect(args.task, seeds + held, design.observation, args.demos, args.workers):
+            pairs.append(pair)
+            bar.advance(task)
+    return pairs[: len(seeds)], pairs[len(seeds) :]
+
+
+def _optimise(trainer: Trainer, recipe: Recipe, resume: Path) -> Step:
+    with _bar() as bar:
+        task = bar.add_task("training (steps)", total=recipe.steps, completed=trainer.step)
+
+        def report(step: Step) -> None:
+            bar.update(task, completed=step.step)
+            losses = "  ".join(f"{name} {value:.4f}" for name, value in step.losses.items())
+            bar.console.print(
+                f"step {step.step:5d}  clock x{step.clock_factor:g}  branch accuracy: train "
+                f"{step.train_branch_accuracy:.2f}, held out {step.held_out_branch_accuracy:.2f}  {losses}"
+            )
+
+        return trainer.run(report, REPORT_EVERY, resume)
+
+
+def _closed_loop(folder: Path, task: str, episodes: int) -> dict[str, Any]:
+    loop = ClosedLoop(folder, task)
+    outcomes: list[EpisodeOutcome] = []
+    with _bar() as bar:
+        row = bar.add_task("closed-loop episodes", total=episodes)
+        for scenario in held_out_scenarios(task, episodes):
+            outcomes.append(loop.run(scenario))
+            bar.advance(row)
+    loop.close()
+    won = sum(outcome.success for outcome in outcomes)
+    low, high = wilson_interval(won, episodes)
+    progress = sum(outcome.progress for outcome in outcomes) / episodes
+    console.print(f"closed loop: {won} of {episodes} took the right branch, mean progress {progress:.2f}")
+    return {"branch_success": won / episodes, "episodes": episodes, "ci95": [low, high], "progress": progress}
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
+
+
+def _command(argv: Sequence[str] | None = None) -> str:
+    return " ".join(["trace-memory", *(argv if argv is not None else sys.argv[1:])])

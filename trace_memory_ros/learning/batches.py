@@ -1,0 +1,169 @@
+"""Whole-episode scans: the writes of an update clock and the reads at which the loss is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trace_memory_ros.learning.recipe import Augmentation
+from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, increments, scaled
+from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.runtime.clock import UpdateClock
+
+
+class Evidence(NamedTuple):
+    """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, state `(..., 17)`, xi and delta `(..., S)`."""
+
+    thumbnails: Tensor
+    state: Tensor
+    xi: Tensor
+    delta: Tensor
+
+
+class EpisodeBatch(NamedTuple):
+    """B episodes with T padded writes and R reads each.
+
+    mask `(B, T)` bool; last_write `(B, R)` index of the newest write at or before each read; images `(B, R, C, 3, P, P)`
+    in 0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool.
+    """
+
+    writes: Evidence
+    mask: Tensor
+    reads: Evidence
+    last_write: Tensor
+    images: Tensor
+    raw_state: Tensor
+    actions: Tensor
+    valid: Tensor
+
+
+@dataclass(frozen=True)
+class BatchBuilder:
+    """Assembles batches from a set, its train-split statistics, the final update clock and the policy's chunk length."""
+
+    data: TrainingSet
+    statistics: Statistics
+    clock: UpdateClock
+    chunk: int
+    thumbnail_px: int
+
+    def build(self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]]) -> EpisodeBatch:
+        """The episodes `indices`, each with its own clock factor and read ticks (equally many for all)."""
+        episodes = [self.data.episodes[i] for i in indices]
+        writes = [
+            np.flatnonzero(scaled(self.clock, factor).write_mask(e.state)) for e, factor in zip(episodes, factors)
+        ]
+        longest = max(len(w) for w in writes)
+        mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
+        for row, w in enumerate(writes):
+            mask[row, : len(w)] = True
+        last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads)]
+        write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes)]
+        read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads)]
+        targets = [self._targets(e, r) for e, r in zip(episodes, reads)]
+        return EpisodeBatch(
+            _stack(write_parts),
+            mask,
+            _stack(read_parts),
+            torch.from_numpy(np.stack(last)),
+            torch.stack([_pixels(e.demo.images[r]) for e, r in zip(episodes, reads)]),
+            torch.from_numpy(np.stack([e.demo.state[r] for e, r in zip(episodes, reads)]).astype(np.float32)),
+            torch.stack([t[0] for t in targets]),
+            torch.stack([t[1] for t in targets]),
+        )
+
+    def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int) -> Evidence:
+        evidence = self._evidence(episode, writes, increments(episode.xi, writes))
+        pad = longest - len(writes)
+        return Evidence(*(torch.nn.functional.pad(f, [0, 0] * (f.ndim - 1) + [0, pad]) for f in evidence))
+
+    def _reads(self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64]) -> Evidence:
+        # A tick that writes reads with the increment of that same write, so its base is the write before.
+        base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
+        return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]])
+
+    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float32]) -> Evidence:
+        statistics = self.statistics
+        return Evidence(
+            _pixels(thumbnails(episode.demo.images[ticks], self.thumbnail_px)),
+            torch.from_numpy(episode.state[ticks].astype(np.float32)),
+            torch.from_numpy(statistics.xi.apply(episode.xi[ticks]) if statistics.xi else episode.xi[ticks]),
+            torch.from_numpy(statistics.delta.apply(delta) if statistics.delta else delta),
+        )
+
+    def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        ticks = reads[:, None] + np.arange(self.chunk)
+        valid = ticks < episode.demo.ticks
+        return (
+            torch.from_numpy(episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]),
+            torch.from_numpy(valid),
+        )
+
+
+def _pixels(images: NDArray[np.uint8]) -> Tensor:
+    """`(..., P, P, 3)` uint8 to `(..., 3, P, P)` in 0..1."""
+    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)
+
+
+def _stack(parts: list[Evidence]) -> Evidence:
+    return Evidence(*(torch.stack(fields) for fields in zip(*parts)))
+
+
+def sample_reads(
+    rng: np.random.Generator, episode: Episode, count: int, near_branch: float, reach: int = 10
+) -> NDArray[np.int64]:
+    """`count` read ticks, a share of them within `reach` ticks after the branch, where the memory decides the action."""
+    near = rng.random(count) < near_branch
+    branch = episode.demo.branch_tick
+    around = rng.integers(max(branch - 2, 0), min(branch + reach, episode.demo.ticks), count)
+    anywhere = rng.integers(0, episode.demo.ticks, count)
+    return np.where(near, around, anywhere)
+
+
+def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -> EpisodeBatch:
+    """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode."""
+    size = batch.mask.shape[0]
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=rng)
+
+    cameras = batch.images.shape[2]
+    gain = 1.0 + strength.brightness * normal(size, 1, 1, 1, 1, 1)
+    gain = gain + strength.colour_gain * normal(size, 1, cameras, 3, 1, 1)
+    offset = strength.state_offset * normal(size, 1, batch.writes.state.shape[-1])
+    drift = strength.signature_offset * normal(size, 1, batch.writes.xi.shape[-1])
+
+    def pixels(images: Tensor) -> Tensor:
+        return (images * gain + strength.pixel_noise * torch.randn(images.shape, generator=rng)).clamp_(0.0, 1.0)
+
+    def evidence(e: Evidence) -> Evidence:
+        return Evidence(
+            pixels(e.thumbnails),
+            e.state + offset + strength.state_noise * normal(*e.state.shape),
+            e.xi + drift + strength.signature_noise * normal(*e.xi.shape),
+            e.delta + strength.signature_noise * normal(*e.delta.shape),
+        )
+
+    return batch._replace(
+        writes=evidence(batch.writes),
+        reads=evidence(batch.reads),
+        images=shift(pixels(batch.images), rng, strength.shift_px),
+    )
+
+
+def shift(images: Tensor, rng: torch.Generator, reach_px: int) -> Tensor:
+    """Translate the `(B, R, C, 3, P, P)` images of each episode by up to `reach_px` pixels, repeating the border."""
+    if reach_px == 0:
+        return images
+    side = images.shape[-1]
+    moves = torch.randint(0, 2 * reach_px + 1, (images.shape[0], 2), generator=rng)
+    padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
+    moved = [
+        episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)
+    ]
+    return torch.stack(moved).reshape(images.shape)

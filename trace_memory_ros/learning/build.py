@@ -1,0 +1,122 @@
+"""From demonstrations to an untrained agent, and from a trained agent to a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.dataset import Statistics, TrainingSet, fit_state, fit_statistics
+from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
+from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
+from trace_memory_ros.policies.act import ActConfig, ActPolicy
+from trace_memory_ros.runtime.checkpoint import CheckpointConfig, MemoryConfig, PolicyConfig, save
+from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
+from trace_memory_ros.signature.layout import signature_size
+
+Pairs = list[tuple[Demonstration, Demonstration]]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is built and trained: mechanism, sizes, update clock."""
+
+    memory: str
+    options: dict[str, Any]
+    observation: ObservationConfig
+    action_names: tuple[str, ...]
+    clock: ClockRule
+    depth: int = 3
+    slots: int = 4
+    width: int = 64
+    chunk: int = 20
+
+
+def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuilder, BatchBuilder]:
+    """Batch builders over the train and held-out splits, both with the train split's statistics."""
+    mask = np.ones(design.observation.state_dim, dtype=bool)
+    mask[: len(BASE_CHANNELS)] = not design.observation.base_masked
+    state = fit_state((demo for pair in training for demo in pair), mask)
+    clock = UpdateClock(design.clock)
+    train_set = TrainingSet.build(training, state, design.depth)
+    statistics = fit_statistics(train_set, state, clock)
+    held_set = TrainingSet.build(held_out, state, design.depth)
+    px = design.observation.thumbnail_px
+    return (
+        BatchBuilder(train_set, statistics, clock, design.chunk, px),
+        BatchBuilder(held_set, statistics, clock, design.chunk, px),
+    )
+
+
+def build_agent(design: Design, builder: BatchBuilder) -> Agent:
+    """An agent with fresh weights, its normalisers set and its routing calibrated on the train split."""
+    seen = design.observation
+    encoder = ContentEncoder(EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim))
+    dims = MemoryDims(
+        encoder.config.content_dim,
+        signature_size(seen.state_dim, design.depth) if design.depth else 0,
+        design.width,
+        design.slots,
+    )
+    memory = registry.build(design.memory, dims, design.options)
+    config = ActConfig(
+        cameras=seen.camera_names,
+        action_names=design.action_names,
+        state=seen.state_dim,
+        image_px=seen.image_px,
+        chunk=design.chunk,
+        memory_tokens=memory.slot_count,
+        memory_width=design.width,
+        memory_address=memory.address_width,
+    )
+    policy = ActPolicy(config)
+    _set_normalisers(policy, builder.statistics)
+    agent = Agent(encoder, memory, policy)
+    _calibrate(agent, builder)
+    return agent
+
+
+def _set_normalisers(policy: ActPolicy, statistics: Statistics) -> None:
+    state = statistics.state
+    policy.state_mean.copy_(torch.from_numpy(np.where(state.active, state.mean, 0.0)))
+    policy.state_std.copy_(torch.from_numpy(np.where(state.active, state.std, 1.0)))
+    policy.action_mean.copy_(torch.from_numpy(statistics.action_mean))
+    policy.action_std.copy_(torch.from_numpy(statistics.action_std))
+
+
+@torch.no_grad()
+def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
+    indices = list(range(min(episodes, len(builder.data.episodes))))
+    batch = builder.build(indices, [1.0] * len(indices), [np.zeros(1, dtype=np.int64)] * len(indices))
+    agent.memory.calibrate(agent.memory_inputs(batch), batch.mask)
+
+
+def save_checkpoint(
+    agent: Agent, design: Design, builder: BatchBuilder, task: str, training: dict[str, Any], folder: Path
+) -> str:
+    """Write encoder, memory, policy and normalisers with everything the runtime needs; returns the model_id."""
+    memory = registry.config_of(agent.memory)
+    config = CheckpointConfig(
+        memory=MemoryConfig(memory["name"], agent.memory.dims, memory["options"]),
+        encoder=agent.encoder.config,
+        observation=design.observation,
+        clock=design.clock,
+        signature_depth=design.depth,
+        task=task,
+        policy=PolicyConfig("act", agent.policy.config.to_dict()),
+        training=training,
+    )
+    tensors = dict(agent.state_dict())
+    for name in ("state", "xi", "delta"):
+        standardiser = getattr(builder.statistics, name)
+        if standardiser is not None:
+            tensors |= standardiser.to_tensors(f"normaliser.{name}.")
+    return save(folder, config, tensors)

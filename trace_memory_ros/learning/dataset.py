@@ -1,0 +1,115 @@
+"""Demonstrations in memory, with their signatures and the train split's statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
+from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
+from trace_memory_ros.signature.streaming import StreamingSignature
+
+
+ACTION_STD_FLOOR = 0.05
+"""rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A demonstration with its standardised state `(T, 17)` (float64) and raw signature `(T, S)` (float32)."""
+
+    demo: Demonstration
+    state: NDArray[np.float64]
+    xi: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Train-split statistics; `state` is fitted after the mask, `delta` over increments between writes.
+
+    xi and delta are None where no signature is used (depth 0).
+    """
+
+    state: Standardiser
+    xi: Standardiser | None
+    delta: Standardiser | None
+    action_mean: NDArray[np.float32]
+    action_std: NDArray[np.float32]
+
+
+def signatures(state: NDArray[np.float64], depth: int) -> NDArray[np.float32]:
+    """Every prefix signature `(T, S)` of a standardised path `(T, 17)`, by the streaming update that live ticks use."""
+    stream = StreamingSignature(state.shape[1], depth)
+    out = np.empty((len(state), stream.size), dtype=np.float32)
+    for row, now in zip(out, state, strict=True):
+        stream.update(now)
+        row[:] = stream.value()
+    return out
+
+
+def increments(xi: NDArray[np.float32], writes: NDArray[np.int64]) -> NDArray[np.float32]:
+    """delta at each write tick: the signature's change since the write before; zero at the first."""
+    at_writes = xi[writes]
+    return np.diff(at_writes, axis=0, prepend=at_writes[:1])
+
+
+def scaled(clock: UpdateClock, factor: float) -> UpdateClock:
+    """A clock of the same kind, `factor` times as coarse."""
+    rule = clock.rule
+    if isinstance(rule, PathLength):
+        return UpdateClock(replace(rule, threshold=rule.threshold * factor))
+    return UpdateClock(EveryTicks(max(1, round(rule.n * factor))))
+
+
+class TrainingSet:
+    """Counterfactual pairs as episodes `2i` (cue 0) and `2i + 1` (cue 1)."""
+
+    def __init__(self, episodes: list[Episode]) -> None:
+        if not episodes or len(episodes) % 2:
+            raise ValueError(f"{len(episodes)} episodes: counterfactual pairs need an even, positive number")
+        self.episodes = episodes
+
+    @property
+    def pairs(self) -> int:
+        return len(self.episodes) // 2
+
+    @classmethod
+    def build(cls, pairs: Iterable[tuple[Demonstration, Demonstration]], state: Standardiser, depth: int) -> TrainingSet:
+        """Standardise the states of `pairs` and stream their signatures."""
+        episodes = []
+        for pair in pairs:
+            for demo in pair:
+                normal = state.apply64(demo.state)
+                xi = signatures(normal, depth) if depth else np.zeros((demo.ticks, 0), np.float32)
+                episodes.append(Episode(demo, normal, xi))
+        return cls(episodes)
+
+
+def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_]) -> Standardiser:
+    """Train-split statistics of the robot state; `mask` `(17,)` is False on channels to zero (TRACE table 9)."""
+    moments = RunningMoments(mask.size)
+    for demo in demos:
+        moments.add(demo.state)
+    return moments.standardiser(mask)
+
+
+def fit_statistics(training: TrainingSet, state: Standardiser, clock: UpdateClock) -> Statistics:
+    """Signature and action statistics of the train split at the final update clock."""
+    width = training.episodes[0].xi.shape[1]
+    xi, delta = RunningMoments(max(width, 1)), RunningMoments(max(width, 1))
+    for episode in training.episodes if width else ():
+        xi.add(episode.xi)
+        delta.add(increments(episode.xi, np.flatnonzero(clock.write_mask(episode.state))))
+    actions = np.concatenate([episode.demo.actions for episode in training.episodes])
+    spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
+    return Statistics(
+        state,
+        xi.standardiser() if width else None,
+        delta.standardiser() if width else None,
+        actions.mean(axis=0),
+        spread,
+    )
