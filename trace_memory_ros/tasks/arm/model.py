@@ -54,6 +54,7 @@ def mjcf(task: str) -> str:
 <mujoco model="trace_memory_arm">
   <compiler angle="radian"/>
   <option timestep="{PHYSICS_STEP_S}" integrator="implicitfast" cone="pyramidal"/>
+  <statistic center="0.5 0 0.2" extent="1"/>
   <visual>
     <global offwidth="1280" offheight="960"/>
     <quality offsamples="0" shadowsize="0"/>
@@ -142,7 +143,7 @@ def _fixtures(task: str) -> str:
     if task == "colour":
         parts = [_tray("tray", layout.TRAY_XY)]
         parts.append(_slab("panel", layout.PANEL_XY, layout.PANEL_HALF, GREY_RGBA))
-    parts.append(_slab("lamp", layout.LAMP_XY, (layout.LAMP_HALF, layout.LAMP_HALF), LAMP_GREEN_RGBA))
+    parts.append(_lamp())
     for name, (x, y) in zip(("target_left", "target_right"), layout.TARGET_XY, strict=True):
         for suffix, radius, height, rgba in (
             ("rim", layout.TARGET_RADIUS, 0.002, "0.25 0.28 0.33 1"),
@@ -153,10 +154,11 @@ def _fixtures(task: str) -> str:
             )
     for i, (x, y, _) in enumerate(layout.STATION_XYZ, start=1):
         parts.append(
-            f'<geom name="station_{i}" type="cylinder" pos="{x} {y} 0.002" size="0.05 0.002" rgba="0.55 0.60 0.62 1"/>'
+            f'<geom name="station_{i}" type="cylinder" pos="{x} {y} 0.002" size="0.05 0.002" rgba="0.42 0.47 0.50 1"/>'
         )
+    # A pose of their own keeps the compiler from marking them as sharing the world's frame, which would pin them there.
     for i, shape in enumerate(DISTRACTOR_SHAPES):
-        parts.append(f'<geom name="distractor_{i}" type="{shape}" size="0.03 0.03 0.03" rgba="0.5 0.5 0.5 1"/>')
+        parts.append(f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03" rgba="0.5 0.5 0.5 1"/>')
     return "\n    ".join(parts)
 
 
@@ -166,6 +168,15 @@ def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: t
     return (
         frame
         + f'<geom name="{name}" type="box" pos="{xy[0]} {xy[1]} 0.009" size="{half[0]} {half[1]} 0.003" material="glow" rgba="{colour}"/>'
+    )
+
+
+def _lamp() -> str:
+    x, y = layout.LAMP_XY
+    colour = " ".join(str(c) for c in LAMP_GREEN_RGBA)
+    return (
+        f'<geom type="cylinder" pos="{x} {y} 0.006" size="{layout.LAMP_RADIUS + 0.014} 0.006" material="joint"/>'
+        f'<geom name="lamp" type="cylinder" pos="{x} {y} 0.01" size="{layout.LAMP_RADIUS} 0.01" material="glow" rgba="{colour}"/>'
     )
 
 

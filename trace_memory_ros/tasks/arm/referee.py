@@ -72,7 +72,7 @@ class Referee:
     def _cue_still_visible(self, time_s: float, cup: NDArray[np.float64], holding: bool) -> bool:
         if self.scenario.task == "colour":
             return time_s < self._cue_off_s
-        return not (holding and abs(cup[1]) < 0.02)
+        return not (holding and abs(cup[1]) < layout.MERGED_Y)
 
     def _follow_part(self, time_s: float, part: NDArray[np.float64], holding: bool) -> None:
         if self.branch < 0 and self._stages["picked"] and part[2] < layout.TARGET_HEIGHT:

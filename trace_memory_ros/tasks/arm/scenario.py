@@ -104,7 +104,7 @@ def draw(task: str, seed: int) -> Draws:
     pauses[rng.permutation(STATIONS)[rng.integers(1, STATIONS + 1) :]] = 0.0
     return Draws(
         cue_off_s=float(rng.uniform(2.0, 2.8)),
-        speed=float(rng.uniform(0.88, 1.12)),
+        speed=float(rng.uniform(0.9, 1.1)),
         station_pause_s=tuple(float(p) for p in pauses),
         branch_pause_s=float(rng.uniform(1.2, 1.8)),
         part_offset=rng.uniform(-0.015, 0.015, 2),
