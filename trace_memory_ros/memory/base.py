@@ -102,6 +102,8 @@ class Memory(nn.Module):
     """Base of all mechanisms."""
 
     name: str = "abstract"
+    uses_signature: bool = False
+    """Whether `xi` and `delta` are read; where not, no signature needs to be computed."""
     _origin: Tensor
 
     def __init__(self, dims: MemoryDims, config: DataclassInstance) -> None:

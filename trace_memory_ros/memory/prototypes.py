@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class PrototypeRoute(nn.Module):
-    """Route logits `(..., K)` from signatures `(..., S)`: minus half the squared distance to K learned centres, scaled."""
+    """Route logits `(..., K)` of signatures `(..., S)`: minus half the scaled squared distance to K learned centres."""
 
     scale: Tensor
 

@@ -4,13 +4,12 @@ Symbols: e content, xi and delta signature and its increment, g = phi_g(xi), dg 
 rho = phi_rho(q), m slots `(B, K, d)`, eta slot identity, omega write route, beta write strength, z read vector.
 
 `naive.py` holds the same equations slot by slot. Here everything that does not depend on the slots is
-computed for all steps at once (`_Plan`), so that the loop over time is left with three small products.
+computed for all steps at once, and `slot_scan.py` runs what remains.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +18,8 @@ from torch.nn import functional
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
 from trace_memory_ros.memory.losses import balance_loss, consistency_loss, entropy_loss
 from trace_memory_ros.memory.prototypes import PrototypeRoute
+from trace_memory_ros.memory.slot_scan import SlotHistory, SlotPlan, SlotWeights, slot_scan
 from trace_memory_ros.memory.trace_config import TraceConfig
-
-
-class _Plan(NamedTuple):
-    """The part of a write that does not depend on the slots; leading dimensions `(B,)` or `(B, T)`.
-
-    query `(..., d)`, W_k^T W_q rho / (tau sqrt(d_r)). route_bias `(..., K)`, the logits beyond query . m.
-    hidden `(..., K, 2h)`, first layers of phi_m and phi_beta on (lambda eta, u, rho).
-    """
-
-    query: Tensor
-    route_bias: Tensor
-    hidden: Tensor
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -51,6 +39,7 @@ class TraceMemory(Memory):
     """Signature-routed slots. Tokens are the slots, the vector is z, the address is [g, dg]."""
 
     name = "trace"
+    uses_signature = True
     identity: Tensor
 
     def __init__(self, dims: MemoryDims, config: TraceConfig | None = None) -> None:
@@ -102,10 +91,9 @@ class TraceMemory(Memory):
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Eq. 25-30."""
-        (slots,) = state
-        plan = self._plan(x)
-        new, route, strength = self._update(slots, plan.query, plan.route_bias, plan.hidden)
-        return (new,), _record(route, strength)
+        everywhere = torch.ones(1, x.content.shape[0], dtype=torch.bool, device=x.content.device)
+        history = slot_scan(state[0], self._plan(x.map(lambda f: f[None]), everywhere), self._slot_weights())
+        return (history.slots[0],), _record(history.route[0], history.strength[0])
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """Eq. 31-35."""
@@ -118,18 +106,11 @@ class TraceMemory(Memory):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with the slot-independent work done for all steps at once."""
         (slots,) = state
-        plan = self._plan(xs)
-        history, routes, strengths = [], [], []
-        everyone = mask.all(dim=0).tolist()
-        steps = zip(everyone, mask.unbind(1), *(part.unbind(1) for part in plan), strict=True)
-        for all_write, write, query, route_bias, hidden in steps:
-            new, route, strength = self._update(slots, query, route_bias, hidden)
-            slots = new if all_write else torch.where(write[:, None, None], new, slots)
-            history.append(slots)
-            routes.append(route)
-            strengths.append(strength)
-        record = _record(torch.stack(routes, dim=1), torch.stack(strengths, dim=1))
-        return (torch.stack(history, dim=1),), (slots,), record.only_where(mask)
+        # Time first, so that a step of the recurrence is contiguous.
+        plan = self._plan(self.embed(xs).map(lambda f: f.transpose(0, 1)), mask.T)
+        history = SlotHistory(*(f.transpose(0, 1) for f in slot_scan(slots, plan, self._slot_weights())))
+        record = _record(history.route, history.strength)
+        return (history.slots,), (history.slots[:, -1],), record.only_where(mask)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """Eq. 39-41: `balance`, `entropy`, `consistency`, each a scalar over the steps where `mask` holds."""
@@ -161,35 +142,25 @@ class TraceMemory(Memory):
         u: Tensor = self.phi_w(torch.cat((x.content, query), dim=-1))
         return u
 
-    def _plan(self, x: MemoryInput) -> _Plan:
+    def _plan(self, x: MemoryInput, write: Tensor) -> SlotPlan:
+        """The slot-independent part of the writes at inputs `(T, B, ...)`."""
         x = self.embed(x)
         query = self._query(x)
         rho = self.phi_rho(query)
         u = self._proposal(x, query)
+        first, bias = (torch.cat((m, b)) for m, b in zip(_first(self.phi_m), _first(self.phi_beta), strict=True))
         width = self.dims.width
-        first = torch.cat((_first(self.phi_m).weight, _first(self.phi_beta).weight))
-        bias = torch.cat((_first(self.phi_m).bias, _first(self.phi_beta).bias))
-        hidden = functional.linear(torch.cat((u, rho), dim=-1), first[:, width:], bias)
-        hidden = hidden[..., None, :] + self.identity @ first[:, :width].T
+        common = functional.linear(torch.cat((u, rho), dim=-1), first[:, width:], bias)
+        hidden = common[..., None, :] + self.identity @ first[:, :width].T
         if self.settings.routing == "prototypes":
-            route = self.route(x.xi) / self.settings.temperature
-            return _Plan(torch.zeros_like(u), route, hidden)
+            return SlotPlan(torch.zeros_like(u), self.route(x.xi) / self.settings.temperature, hidden, write)
         key = (self.w_q(rho) @ self.w_k.weight) / (self.settings.temperature * math.sqrt(self.w_q.out_features))
-        return _Plan(key, key @ self.identity.T, hidden)
+        return SlotPlan(key, key @ self.identity.T, hidden, write)
 
-    def _update(
-        self, slots: Tensor, query: Tensor, route_bias: Tensor, hidden: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Slots after one write, route and write strength, from one step of the plan."""
+    def _slot_weights(self) -> SlotWeights:
         width = self.dims.width
-        size = _first(self.phi_m).out_features
-        route = torch.softmax((slots @ query[..., None])[..., 0] + route_bias, dim=-1)
-        first = torch.cat((_first(self.phi_m).weight[:, :width], _first(self.phi_beta).weight[:, :width]))
-        active = functional.silu(functional.linear(slots, first) + hidden)
-        candidate = torch.tanh(self.phi_m[2](active[..., :size]))
-        strength = route * torch.sigmoid(self.phi_beta[2](active[..., size:])[..., 0])
-        beta = strength[..., None]
-        return (1 - beta) * slots + beta * candidate, route, strength
+        first = torch.cat((_first(self.phi_m)[0][:, :width], _first(self.phi_beta)[0][:, :width]))
+        return SlotWeights(first, *self.phi_m[2].parameters(), *self.phi_beta[2].parameters())
 
     def _attend(self, x: MemoryInput, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Read vector z before any norm, and read weights alpha, for fields `(B, ...)`."""
@@ -201,10 +172,10 @@ class TraceMemory(Memory):
         return self.w_v_read(pooled), weights
 
 
-def _first(phi: nn.Sequential) -> nn.Linear:
-    layer = phi[0]
-    assert isinstance(layer, nn.Linear)
-    return layer
+def _first(phi: nn.Sequential) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the first layer."""
+    weight, bias = phi[0].parameters()
+    return weight, bias
 
 
 def _record(route: Tensor, strength: Tensor) -> WriteRecord:

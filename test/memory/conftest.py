@@ -1,0 +1,49 @@
+"""Inputs and mechanisms shared by the memory tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
+
+DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
+
+VARIANTS = {
+    "trace with anchor": ("trace", {"anchor": True}),
+    "trace without delta": ("trace", {"use_delta": False, "slot_identity": 0.5}),
+    "trace with norms": ("trace", {"read_norm": True, "address_norm": True, "temperature": 0.3}),
+    "trace with other sizes": ("trace", {"address_width": 4, "routing_width": 8, "hidden": 9}),
+    "trace by prototypes": ("trace", {"routing": "prototypes", "temperature": 0.2}),
+}
+CASES = {**{name: (name, {}) for name in registry.names()}, **VARIANTS}
+
+
+@pytest.fixture(params=list(CASES))
+def memory(request: pytest.FixtureRequest) -> Memory:
+    """Every registered mechanism, and TRACE with every setting that changes its computation."""
+    torch.manual_seed(0)
+    name, options = CASES[request.param]
+    return registry.build(name, DIMS, options)
+
+
+@pytest.fixture
+def inputs() -> Callable[..., MemoryInput]:
+    """Random `(B, T, ...)` inputs."""
+
+    def make(
+        batch: int, steps: int, dims: MemoryDims = DIMS, dtype: torch.dtype = torch.float32, grad: bool = False
+    ) -> MemoryInput:
+        generator = torch.Generator().manual_seed(batch * 100 + steps)
+        widths = (dims.content, dims.signature, dims.signature, dims.content)
+        return MemoryInput(
+            *(
+                torch.randn(batch, steps, width, generator=generator, dtype=dtype).requires_grad_(grad)
+                for width in widths
+            )
+        )
+
+    return make

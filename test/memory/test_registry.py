@@ -1,0 +1,66 @@
+"""Mechanisms by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+import yaml
+
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import Memory, MemoryDims
+from trace_memory_ros.memory.none import NoneMemory
+
+DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
+
+
+def test_names() -> None:
+    assert {"trace", "gru", "none"} <= set(registry.names())
+
+
+def test_unknown_name_names_the_closest() -> None:
+    with pytest.raises(ValueError, match=r"'trcae' is unknown: known are .*gru.*trace.*; did you mean 'trace'\?"):
+        registry.build("trcae", DIMS)
+
+
+def test_unknown_option_names_the_closest() -> None:
+    with pytest.raises(ValueError, match=r"'temprature' of memory mechanism 'trace'.*did you mean 'temperature'\?"):
+        registry.build("trace", DIMS, {"temprature": 1.0})
+    with pytest.raises(ValueError, match=r"'depth' of memory mechanism 'gru' is unknown: it has none"):
+        registry.build("gru", DIMS, {"depth": 2})
+
+
+def test_a_configuration_survives_yaml(memory: Memory) -> None:
+    config = yaml.safe_load(yaml.safe_dump(registry.config_of(memory)))
+    rebuilt = registry.from_config(config)
+    assert type(rebuilt) is type(memory)
+    assert (rebuilt.dims, rebuilt.config) == (memory.dims, memory.config)
+    rebuilt.load_state_dict(memory.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(rebuilt.parameters(), memory.parameters(), strict=True))
+
+
+def test_an_incomplete_configuration_is_refused() -> None:
+    config = registry.config_of(registry.build("gru", DIMS))
+    with pytest.raises(ValueError, match="lacks dims"):
+        registry.from_config({key: value for key, value in config.items() if key != "dims"})
+    with pytest.raises(ValueError, match=r"memory dims are \['content'\]"):
+        registry.from_config({**config, "dims": {"content": 5}})
+
+
+def test_third_parties_can_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class EchoConfig:
+        volume: int = 1
+
+    class EchoMemory(NoneMemory):
+        name = "echo"
+
+        def __init__(self, dims: MemoryDims, config: EchoConfig) -> None:
+            Memory.__init__(self, dims, config)
+
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.register("echo", EchoConfig, EchoMemory)
+    assert registry.config_of(registry.build("echo", DIMS, {"volume": 2}))["options"] == {"volume": 2}
+    with pytest.raises(ValueError, match="'echo' is registered already"):
+        registry.register("echo", EchoConfig, EchoMemory)
