@@ -43,9 +43,9 @@ def stamp_s(message: MemoryDiagnostics) -> float:
 class EpisodeHistory:
     """Path, writes and cue times of one episode, in bounded room.
 
-    When `max_points` path points are held, every second one is dropped and from then on only every second tick is kept,
-    and so on: an episode of any length is drawn whole with between max_points / 2 and max_points points. Writes thin out
-    the same way; `writes_seen` counts all of them.
+    When `max_points` path points are held, every second one is dropped and from then on only every second tick is
+    kept, and so on: an episode of any length is drawn whole, with between max_points / 2 and max_points points.
+    Writes thin out the same way; `writes_seen` counts all of them.
     """
 
     def __init__(self, max_points: int) -> None:

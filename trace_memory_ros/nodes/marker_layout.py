@@ -57,7 +57,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def share(value: float, whole: float = 1.0) -> float:
-    """value / whole, held within 0..1."""
+    """Value over whole, held within 0..1."""
     return min(max(value / whole, 0.0), 1.0)
 
 

@@ -33,7 +33,7 @@ class Placement:
     """Where the panel stands. position in m, yaw in degrees about z; one panel unit is `scale` m.
 
     At yaw 0 the panel faces -y. lifetime_s: a panel that nobody refreshes vanishes after this time.
-    Raises `ValueError` for a frame without name, a number that is not finite, or a scale or lifetime that is not positive.
+    Raises `ValueError` for a nameless frame, a number that is not finite, and a scale or lifetime that is not positive.
     """
 
     frame_id: str = "memory"

@@ -35,7 +35,10 @@ def draw_slots(painter: Painter, message: MemoryDiagnostics, greatest_norm: floa
             painter.text("slot_names", name, f"{slot}" if every > 1 else f"slot {slot}", 0.062, colours.CAPTION)
         if every == 1:
             label = (u, SLOTS.bottom + 0.05, DEPTH + 0.01)
-            painter.text("slot_norms", label, f"{norm:.2f}" if known else "not a number", 0.055, colours.TEXT)
+            words = f"{norm:.2f}" if known else "not a number"
+            # Bars are light from the middle of the scale on.
+            dark = not known or strength > 0.5
+            painter.text("slot_norms", label, words, 0.055, colours.PANEL if dark else colours.TEXT)
     if not count:
         spot = (SLOTS.middle, SLOTS.bottom + SLOTS.height / 2, 0.02)
         painter.text("no_slots", spot, f"'{message.mechanism}' keeps nothing: no slots", 0.09, colours.CAPTION)

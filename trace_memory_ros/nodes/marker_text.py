@@ -96,7 +96,7 @@ def draw_inputs(painter: Painter, message: MemoryDiagnostics, faults: list[str])
         age_ms = entry(message.input_ages_ms, index)
         age = f"{age_ms:.0f} ms" if math.isfinite(age_ms) else "no sample yet"
         ns, colour = ("stale_inputs", colours.WARNING) if stale else ("inputs", colours.TEXT)
-        words = [f"{shortened(name, 16)}  {'STALE: ' if stale else ''}{age}"]
+        words = [f"{shortened(name, 16)} {'STALE: ' if stale else ''}{age}"]
         painter.block(ns, (INPUTS.left, height, 0.02), words, LINE, colour)
         height -= LINE * LINE_PITCH
     lines = [
