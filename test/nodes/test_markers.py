@@ -21,7 +21,7 @@ from trace_memory_ros.nodes.marker_painter import Painter, Placement
 from trace_memory_ros.nodes.marker_scene import MarkerScene
 from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
 
-POINT_KINDS = (Marker.ARROW, Marker.LINE_STRIP, Marker.SPHERE_LIST)
+POINT_KINDS = (Marker.ARROW, Marker.LINE_STRIP, Marker.SPHERE_LIST, Marker.CUBE_LIST)
 STREAMS = ["overhead", "left_wrist", "right_wrist"]
 
 

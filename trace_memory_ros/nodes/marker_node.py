@@ -70,7 +70,9 @@ class MarkerNode(ManagedNode):
         self._scene.on_diagnostics(message, time.monotonic())
 
     def _publish(self) -> None:
-        self._publisher.publish(self._scene.picture(time.monotonic()))
+        # Drawing costs more than everything else here: not for an empty room.
+        if self._publisher.get_subscription_count():
+            self._publisher.publish(self._scene.picture(time.monotonic()))
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from geometry_msgs.msg import Point
+from geometry_msgs.msg import Point, Quaternion
 from numpy.typing import NDArray
 from std_msgs.msg import ColorRGBA
 from transforms3d.affines import compose, decompose
@@ -78,7 +78,10 @@ class Painter:
         self.markers: list[Marker] = []
         self._ids: Counter[str] = Counter()
         self._affine = placement.affine()
-        self._origin, self._turn, _, _ = decompose(self._affine)
+        origin, turn, _, _ = decompose(self._affine)
+        self._origin = tuple(float(c) for c in origin)
+        self._upright = _quaternion(turn)
+        self._flat = _quaternion(turn @ axangle2mat((1.0, 0.0, 0.0), math.pi / 2))
         self._unit_m = placement.scale
         self._frame_id = placement.frame_id
         self._lifetime_s = placement.lifetime_s
@@ -91,7 +94,7 @@ class Painter:
     def disc(self, ns: str, centre: Spot, diameter: float, colour: Colour) -> None:
         """A flat disc that faces the viewer."""
         marker = self._place(ns, Marker.CYLINDER, centre, (diameter, diameter, 0.02), colour)
-        self._orient(marker, self._turn @ axangle2mat((1.0, 0.0, 0.0), math.pi / 2))
+        marker.pose.orientation = self._flat
 
     def sphere(self, ns: str, centre: Spot, diameter: float, colour: Colour) -> None:
         """A ball."""
@@ -126,10 +129,19 @@ class Painter:
     def dots(self, ns: str, spots: Sequence[Spot], colours: Sequence[Colour], diameter: float) -> None:
         """One ball per point, each in its own colour; nothing is drawn for no points."""
         if spots:
-            marker = self._add(ns, Marker.SPHERE_LIST, (1.0, 1.0, 1.0, 1.0))
-            marker.points = [self._point(spot) for spot in spots]
-            marker.colors = [_rgba(colour) for colour in colours]
-            self._scale(marker, (diameter,) * 3)
+            self._points(ns, Marker.SPHERE_LIST, spots, colours, (diameter,) * 3)
+
+    def boxes(self, ns: str, spots: Sequence[Spot], size: Spot, colours: Sequence[Colour]) -> None:
+        """Equal cuboids in one marker, each in its own colour; nothing is drawn for no spots."""
+        if spots:
+            right, up, depth = size
+            self._points(ns, Marker.CUBE_LIST, spots, colours, (right, depth, up))
+
+    def _points(self, ns: str, kind: int, spots: Sequence[Spot], colours: Sequence[Colour], size: Spot) -> None:
+        marker = self._add(ns, kind, (1.0, 1.0, 1.0, 1.0))
+        marker.points = [self._point(spot) for spot in spots]
+        marker.colors = [_rgba(colour) for colour in colours]
+        self._scale(marker, size)
 
     def _add(self, ns: str, kind: int, colour: Colour) -> Marker:
         marker = Marker(ns=ns, id=self._ids[ns], type=kind, action=Marker.ADD, color=_rgba(colour))
@@ -138,8 +150,9 @@ class Painter:
         seconds = math.floor(self._lifetime_s)
         marker.lifetime.sec = seconds
         marker.lifetime.nanosec = int((self._lifetime_s - seconds) * 1e9)
-        marker.pose.position = Point(x=float(self._origin[0]), y=float(self._origin[1]), z=float(self._origin[2]))
-        self._orient(marker, self._turn)
+        x, y, z = self._origin
+        marker.pose.position = Point(x=x, y=y, z=z)
+        marker.pose.orientation = self._upright
         self.markers.append(marker)
         return marker
 
@@ -153,11 +166,6 @@ class Painter:
     def _write(self, ns: str, centre: Spot, text: str, height: float, colour: Colour) -> None:
         marker = self._place(ns, Marker.TEXT_VIEW_FACING, centre, (height,) * 3, colour)
         marker.text = text or " "
-
-    def _orient(self, marker: Marker, turn: NDArray[np.float64]) -> None:
-        w, x, y, z = (float(c) for c in mat2quat(turn))
-        q = marker.pose.orientation
-        q.w, q.x, q.y, q.z = w, x, y, z
 
     def _scale(self, marker: Marker, size: Spot) -> None:
         x, y, z = (max(float(s), MIN_SIZE) * self._unit_m for s in size)
@@ -175,6 +183,11 @@ LINE_PITCH = 1.17
 def _axes(spot: Spot) -> NDArray[np.float64]:
     right, up, towards = spot
     return np.array([right, -towards, up])
+
+
+def _quaternion(turn: NDArray[np.float64]) -> Quaternion:
+    w, x, y, z = (float(c) for c in mat2quat(turn))
+    return Quaternion(x=x, y=y, z=z, w=w)
 
 
 def _rgba(colour: Colour) -> ColorRGBA:

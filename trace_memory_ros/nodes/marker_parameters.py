@@ -27,7 +27,7 @@ class MarkerNodeParameters:
     silent_after_s: float = parameter(
         1.0, "Time without memory/diagnostics after which the panel says so.", unit="s", limits=(0.1, 60.0)
     )
-    path_points: int = parameter(300, "Most points drawn of the executed path; longer ones thin out.", limits=(2, 5000))
+    path_points: int = parameter(200, "Most points drawn of the executed path; longer ones thin out.", limits=(2, 5000))
     left_prefix: str = parameter("left_", "How the names of the left arm's joints begin in joint_states.")
     right_prefix: str = parameter("right_", "How the names of the right arm's joints begin in joint_states.")
     reliability: str = parameter(

@@ -141,10 +141,9 @@ def draw_legend(painter: Painter) -> None:
     width = LEGEND.width / steps
     title = ["bar height: content, colour: last write"]
     painter.block("legend_title", (LEGEND.left, LEGEND.top + 0.1, 0.02), title, 0.055, colours.CAPTION)
-    for step in range(steps):
-        u = LEGEND.left + width * (step + 0.5)
-        colour = colours.strength_colour(step / (steps - 1))
-        painter.box("legend", (u, LEGEND.bottom + LEGEND.height / 2, 0.0), (width, LEGEND.height, 0.02), colour)
+    spots = [(LEGEND.left + width * (step + 0.5), LEGEND.bottom + LEGEND.height / 2, 0.0) for step in range(steps)]
+    scale = [colours.strength_colour(step / (steps - 1)) for step in range(steps)]
+    painter.boxes("legend", spots, (width, LEGEND.height, 0.02), scale)
     below = LEGEND.bottom - 0.05
     painter.text("legend_ends", (LEGEND.left + 0.1, below, 0.02), "kept as is", 0.05, colours.CAPTION)
     painter.text("legend_ends", (LEGEND.right - 0.1, below, 0.02), "all replaced", 0.05, colours.CAPTION)
