@@ -16,7 +16,7 @@ class Observation:
     images: camera name -> `(P, P, 3)` uint8 RGB at the configured size. state: `(d_s,)` float64 in configured order
     and SI units, masked channels 0. input_stamps_ns: stream -> held stamp. faults: per unusable stream, what is wrong,
     where it came from and the remedy; empty when the observation can be used. A stream with a fault may be absent from
-    `images`.
+    `images`. newest_arrival_ns: when the newest held sample arrived, on the caller's wall clock; -1 if none is held.
     """
 
     tick: int
@@ -25,6 +25,7 @@ class Observation:
     state: NDArray[np.float64] | None
     input_stamps_ns: Mapping[str, int]
     faults: Mapping[str, str]
+    newest_arrival_ns: int = -1
 
     @property
     def usable(self) -> bool:
