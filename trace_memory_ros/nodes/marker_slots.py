@@ -97,7 +97,8 @@ def draw_reads(painter: Painter, message: MemoryDiagnostics, alpha: float) -> No
         colour = colours.faded(colours.READ, alpha * (0.25 + 0.75 * level))
         painter.arrow("reads", (tail_u, POLICY.bottom - 0.01, 0.05), (u, SLOTS.top + 0.03, 0.05), width, colour)
         if len(centres) <= LABELLED_SLOTS:
-            label = (u + 0.38 * pitch, SLOTS.top + 0.06, 0.06)
-            painter.text(
-                "read_weights", label, f"{100 * weight:.0f}%", 0.05, colours.faded(colours.READ, 0.5 + 0.5 * level)
-            )
+            # On the side that the arrow does not come from.
+            aside = -0.36 if u < POLICY.middle else 0.36
+            label = (u + aside * pitch, SLOTS.top + 0.06, 0.06)
+            shown = colours.faded(colours.READ, 0.7 + 0.3 * level)
+            painter.text("read_weights", label, f"{100 * weight:.0f}%", 0.06, shown)

@@ -143,7 +143,7 @@ def draw_legend(painter: Painter) -> None:
     painter.block("legend_title", (LEGEND.left, LEGEND.top + 0.1, 0.02), title, 0.055, colours.CAPTION)
     spots = [(LEGEND.left + width * (step + 0.5), LEGEND.bottom + LEGEND.height / 2, 0.0) for step in range(steps)]
     scale = [colours.strength_colour(step / (steps - 1)) for step in range(steps)]
-    painter.boxes("legend", spots, (width, LEGEND.height, 0.02), scale)
+    painter.boxes("legend", spots, (width, LEGEND.height, 0.004), scale)
     below = LEGEND.bottom - 0.05
     painter.text("legend_ends", (LEGEND.left + 0.1, below, 0.02), "kept as is", 0.05, colours.CAPTION)
     painter.text("legend_ends", (LEGEND.right - 0.1, below, 0.02), "all replaced", 0.05, colours.CAPTION)
