@@ -1,0 +1,34 @@
+# Each target does all the set-up it needs; see scripts/ for what that is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup build test lint demo bench clean
+
+EPISODES ?=
+TASK ?=
+MEMORY ?=
+NAME ?= signature
+PYTEST ?=
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 14
+
+setup:  ## system packages, .venv and pinned Python packages (PYTHON=... picks the interpreter)
+	@scripts/setup.sh
+
+build: setup  ## messages and package, by colcon
+	@scripts/build.sh
+
+test: build  ## the whole suite (PYTEST="-k name" passes options on)
+	@scripts/run.sh python -m pytest $(PYTEST)
+
+lint: build  ## ruff, mypy and the import table
+	@scripts/lint.sh
+
+demo: build  ## memories side by side over ROS 2 topics (EPISODES=20 TASK=colour MEMORY=trace)
+	@scripts/run.sh python -m trace_memory_ros.cli.main demo $(if $(EPISODES),--episodes $(EPISODES)) $(if $(TASK),--task $(TASK)) $(if $(MEMORY),--memory $(MEMORY))
+
+bench: build  ## one benchmark (NAME=signature)
+	@scripts/run.sh python -m trace_memory_ros.cli.main bench $(NAME)
+
+clean:  ## remove what was built and measured; .venv stays
+	rm -rf build install log out
