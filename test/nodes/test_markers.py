@@ -216,6 +216,18 @@ def test_a_new_episode_clears_everything_first():
     assert not of(array.markers, "path")
 
 
+def test_the_first_complete_observation_continues_its_episode():
+    shown = scene()
+    shown.on_diagnostics(diagnostics(0, slots=0, status=MemoryCondition.INVALID), 0.0)
+    before = shown.picture(0.0)
+    shown.on_diagnostics(diagnostics(1), 0.0)
+    after = shown.picture(0.0)
+    check_valid(after)
+    assert not of(before.markers, "no_slots")
+    assert after.markers[0].action != Marker.DELETEALL
+    assert len(of(drawn(after), "path")[0].points) == 2
+
+
 def test_what_is_no_longer_shown_is_deleted():
     shown = scene()
     shown.on_diagnostics(diagnostics(0, input_stale=[False, True, False]), 0.0)

@@ -118,4 +118,4 @@ class EpisodeHistory:
 
 
 def _identity(message: MemoryDiagnostics) -> tuple[object, ...]:
-    return message.episode, message.mechanism, message.model_id, len(message.slot_norms)
+    return message.episode, message.mechanism, message.model_id

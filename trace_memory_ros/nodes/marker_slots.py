@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trace_memory_ros.msg import MemoryDiagnostics
+from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import marker_colours as colours
 from trace_memory_ros.nodes.marker_layout import GATE, POLICY, ROUTE_HEIGHT, SLOTS, columns, entry, nice_ceiling, share
 from trace_memory_ros.nodes.marker_painter import Painter
@@ -39,7 +39,7 @@ def draw_slots(painter: Painter, message: MemoryDiagnostics, greatest_norm: floa
             # Bars are light from the middle of the scale on.
             dark = not known or strength > 0.5
             painter.text("slot_norms", label, words, 0.055, colours.PANEL if dark else colours.TEXT)
-    if not count:
+    if not count and message.status == MemoryCondition.OK:
         spot = (SLOTS.middle, SLOTS.bottom + SLOTS.height / 2, 0.02)
         painter.text("no_slots", spot, f"'{message.mechanism}' keeps nothing: no slots", 0.09, colours.CAPTION)
 
