@@ -43,7 +43,9 @@ class ArmEnv:
     def reset(self, scenario: Scenario) -> None:
         """Begin an episode; raises ValueError when the scenario is of another task."""
         if scenario.task != self.task:
-            raise ValueError(f"scenario is of task {scenario.task!r} but this ArmEnv simulates {self.task!r}: make another ArmEnv")
+            raise ValueError(
+                f"scenario is of task {scenario.task!r} but this ArmEnv simulates {self.task!r}: make another ArmEnv"
+            )
         self._scenario = scenario
         self._draws = scenario.draws()
         self._referee = Referee(scenario)
@@ -120,10 +122,14 @@ class ArmEnv:
         _ = self.scenario
         action = np.asarray(action, dtype=np.float64)
         if action.shape != (len(ACTION_NAMES),):
-            raise ValueError(f"action has shape {action.shape}: give ({len(ACTION_NAMES)},) in the order of ACTION_NAMES")
+            raise ValueError(
+                f"action has shape {action.shape}: give ({len(ACTION_NAMES)},) in the order of ACTION_NAMES"
+            )
         if not np.isfinite(action).all():
             bad = ", ".join(f"{n}={v}" for n, v in zip(ACTION_NAMES, action, strict=True) if not np.isfinite(v))
-            raise ValueError(f"action at {self.time_s:.2f} s is not finite: {bad}; check the policy's output and its normaliser")
+            raise ValueError(
+                f"action at {self.time_s:.2f} s is not finite: {bad}; check the policy's output and its normaliser"
+            )
         self._goal = np.clip(action[: len(JOINT_NAMES)], *self._limits)
         speed = np.minimum(np.abs(self._goal - self.data.ctrl) / PERIOD_S, MAX_JOINT_SPEED)
         self._rate = speed * float(self.model.opt.timestep)

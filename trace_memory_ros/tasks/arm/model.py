@@ -158,7 +158,9 @@ def _fixtures(task: str) -> str:
         )
     # A pose of their own keeps the compiler from marking them as sharing the world's frame, which would pin them there.
     for i, shape in enumerate(DISTRACTOR_SHAPES):
-        parts.append(f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03" rgba="0.5 0.5 0.5 1"/>')
+        parts.append(
+            f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03" rgba="0.5 0.5 0.5 1"/>'
+        )
     return "\n    ".join(parts)
 
 

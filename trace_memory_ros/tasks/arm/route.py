@@ -63,9 +63,7 @@ def plan(model: mujoco.MjModel, scenario: Scenario) -> Route:
     offsets = WAYPOINT_JITTER_RAD * rng.uniform(-1, 1, (len(waypoints), 14))
     right = np.stack([_right_pose(model, w.cup_xyz, w.turn) for w in waypoints])
     left = np.array([w.left for w in waypoints])
-    segments = [
-        _segment(left[i : i + 2], right[i : i + 2], offsets[i : i + 2]) for i in range(len(waypoints) - 1)
-    ]
+    segments = [_segment(left[i : i + 2], right[i : i + 2], offsets[i : i + 2]) for i in range(len(waypoints) - 1)]
     return _join(segments, waypoints)
 
 

@@ -104,7 +104,7 @@ def draw(task: str, seed: int) -> Draws:
     pauses[rng.permutation(STATIONS)[rng.integers(1, STATIONS + 1) :]] = 0.0
     return Draws(
         cue_off_s=float(rng.uniform(2.0, 2.8)),
-        speed=float(rng.uniform(0.9, 1.1)),
+        speed=float(rng.uniform(0.9, 1.07)),
         station_pause_s=tuple(float(p) for p in pauses),
         branch_pause_s=float(rng.uniform(1.2, 1.8)),
         part_offset=rng.uniform(-0.015, 0.015, 2),
@@ -139,4 +139,3 @@ def _draw_distractors(rng: np.random.Generator) -> tuple[Distractor, ...]:
 def _generator(task: str, seed: int, purpose: str) -> np.random.Generator:
     purposes = ("episode", "noise")
     return np.random.default_rng([seed, TASK_NAMES.index(task), purposes.index(purpose)])
-
