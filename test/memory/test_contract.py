@@ -155,6 +155,13 @@ def test_embedding_once_changes_nothing(memory: Memory, inputs: Inputs) -> None:
     )
 
 
+def test_the_signature_matters_exactly_where_it_is_said_to(memory: Memory, inputs: Inputs) -> None:
+    xs, start = inputs(*MASK.shape), memory.initial_state(MASK.shape[0])
+    moved = xs._replace(xi=xs.xi + 1, delta=xs.delta - 1)
+    (readout, _, _), (other, _, _) = memory(xs, start, MASK), memory(moved, start, MASK)
+    assert memory.uses_signature != torch.equal(readout.vector, other.vector)
+
+
 def test_the_state_follows_the_weights_precision(memory: Memory, inputs: Inputs) -> None:
     memory.double()
     readout, state, _ = memory(
