@@ -99,7 +99,7 @@ class LockStepPace:
 class RealTimePace:
     """Cameras and joints each stream on a grid that contains the control ticks, with the wall clock.
 
-    A command takes effect at the first grid point after it arrived. Late work is done late, in order, and counted as an
+    A command takes effect at the first grid point after it arrived; one that answers an earlier episode is ignored. Late work is done late, in order, and counted as an
     overrun when it is later than one grid interval: simulated time never skips.
     """
 
@@ -127,6 +127,9 @@ class RealTimePace:
         return None if self._over else self._start_ns + self._due_ns()
 
     def command(self, time_ns: int, targets: NDArray[np.float64], now_ns: int) -> int | None:
+        if time_ns < 0:
+            self.counts.commands_ignored += 1
+            return self.poll(now_ns)
         self.counts.commands += 1
         self._pending = targets
         return self.poll(now_ns)

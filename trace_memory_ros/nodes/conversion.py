@@ -18,6 +18,7 @@ from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 
 SECOND_NS = 1_000_000_000
+NO_SAMPLE = -1
 
 
 class CommandError(ValueError):
@@ -100,11 +101,11 @@ def command_targets(message: JointTrajectory, names: Sequence[str]) -> NDArray[n
     return targets
 
 
-def condition_message(condition: Condition, frame_id: str = "") -> MemoryCondition:
-    """The message of a condition; streams keep the order of `condition.input_stamps_ns`."""
+def condition_message(condition: Condition, streams: Sequence[str]) -> MemoryCondition:
+    """The message of a condition; `streams` in configured order, those without a held sample get stamp -1."""
     count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
     return MemoryCondition(
-        header=header(condition.stamp_ns, frame_id),
+        header=header(condition.stamp_ns),
         episode=condition.episode,
         tick=condition.tick,
         status=int(condition.status),
@@ -118,8 +119,8 @@ def condition_message(condition: Condition, frame_id: str = "") -> MemoryConditi
         read_weights=floats_of(condition.read_weights),
         address=floats_of(condition.address),
         wrote=condition.wrote,
-        input_names=list(condition.input_stamps_ns),
-        input_stamps_ns=list(condition.input_stamps_ns.values()),
+        input_names=list(streams),
+        input_stamps_ns=[condition.input_stamps_ns.get(name, NO_SAMPLE) for name in streams],
     )
 
 
@@ -144,5 +145,9 @@ def condition_of(message: MemoryCondition) -> Condition:
         read_weights=np.asarray(message.read_weights, dtype=np.float32),
         address=np.asarray(message.address, dtype=np.float32),
         wrote=bool(message.wrote),
-        input_stamps_ns=dict(zip(message.input_names, (int(v) for v in message.input_stamps_ns), strict=True)),
+        input_stamps_ns={
+            name: int(held)
+            for name, held in zip(message.input_names, message.input_stamps_ns, strict=True)
+            if held != NO_SAMPLE
+        },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trace_memory_ros.nodes.marker_parameters import MarkerNodeParameters
 from trace_memory_ros.nodes.parameters import parameter, validate
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
@@ -18,9 +19,6 @@ DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
 class MemoryNodeParameters:
     checkpoint: str = parameter("", CHECKPOINT)
     reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
-    poll_period_ms: int = parameter(
-        10, "How often tick deadlines are checked when no input arrives.", unit="ms", limits=(1, 1000)
-    )
     snapshot_path: str = parameter(
         "memory_snapshot.safetensors", "File that ~/snapshot writes and ~/restore reads.", changes="live"
     )
@@ -59,7 +57,7 @@ class PolicyNodeParameters:
 @dataclass(frozen=True)
 class ArmSimNodeParameters:
     task: str = parameter("origin", "Delayed-evidence task.", choices=("origin", "colour"), changes="live")
-    seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 2**31 - 1), changes="live")
+    seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 1_000_000_000), changes="live")
     cue: int = parameter(0, "Correct branch of the next episode: 0 left, 1 right.", limits=(0, 1), changes="live")
     extra_pause_s: float = parameter(
         0.0, "Red-lamp pause added between cue and branch in the next episode, simulated time.",
@@ -94,6 +92,7 @@ class ArmSimNodeParameters:
 TABLES: dict[str, type] = {
     "memory_node": MemoryNodeParameters,
     "policy_node": PolicyNodeParameters,
+    "marker_node": MarkerNodeParameters,
     "arm_sim_node": ArmSimNodeParameters,
 }
 """Node name -> its parameter table."""

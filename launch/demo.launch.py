@@ -1,0 +1,78 @@
+"""The simulated arm, its memory, a policy and the RViz panel: `ros2 launch trace_memory_ros demo.launch.py`."""
+
+import sys
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, SetEnvironmentVariable
+from launch.conditions import IfCondition
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import LifecycleNode, Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+PACKAGE = "trace_memory_ros"
+TASK = LaunchConfiguration("task")
+NAMESPACE = LaunchConfiguration("namespace")
+
+
+def managed(name: str, parameters: dict) -> LifecycleNode:
+    """One of this package's nodes with its config file, starting by itself."""
+    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{name}.yaml"])
+    return LifecycleNode(
+        package=PACKAGE,
+        executable=name,
+        name=name,
+        namespace=NAMESPACE,
+        output="screen",
+        parameters=[config, {"autostart": True, **parameters}],
+    )
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Launch arguments first, then the processes."""
+    checkpoint = ParameterValue([TASK, "_", LaunchConfiguration("memory")], value_type=str)
+    model = {"checkpoint": checkpoint, "reliability": LaunchConfiguration("reliability")}
+    rviz_config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
+    player = [sys.executable, "-m", "trace_memory_ros.nodes.episode_player", "--task", TASK, "--namespace", NAMESPACE]
+    player += ["--episodes", LaunchConfiguration("episodes"), "--mode", LaunchConfiguration("mode")]
+    player += ["--extra-pause-s", LaunchConfiguration("extra_pause_s")]
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument(
+                "task", default_value="origin", choices=["origin", "colour"],
+                description="Delayed-evidence task: where the part came from, or a colour shown early.",
+            ),
+            DeclareLaunchArgument(
+                "memory", default_value="trace", choices=["trace", "gru", "none"],
+                description="Which trained memory the policy is conditioned on.",
+            ),
+            DeclareLaunchArgument("episodes", default_value="4", description="Episodes to run; 0 runs on for ever."),
+            DeclareLaunchArgument(
+                "mode", default_value="realtime", choices=["realtime", "lockstep"],
+                description="Pace of the simulator: the wall clock, or as fast as commands come.",
+            ),
+            DeclareLaunchArgument(
+                "extra_pause_s", default_value="0.0", description="Pause between cue and branch, simulated seconds.",
+            ),
+            DeclareLaunchArgument(
+                "reliability", default_value="reliable", choices=["best_effort", "reliable"],
+                description="Quality of service of the sensor subscriptions; lock-step needs reliable.",
+            ),
+            DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes."),
+            DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
+            # Three cameras lose most of their images on the default shared-memory transport.
+            SetEnvironmentVariable(
+                "FASTDDS_BUILTIN_TRANSPORTS", EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
+            ),
+            SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl")),
+            managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),
+            managed("memory_node", model),
+            managed("policy_node", model),
+            managed("marker_node", {}),
+            ExecuteProcess(cmd=player, output="screen"),
+            Node(
+                package="rviz2", executable="rviz2", arguments=["-d", rviz_config],
+                condition=IfCondition(LaunchConfiguration("rviz")),
+            ),
+        ]
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""memory_node: streams in, one memory condition per control tick out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from diagnostic_msgs.msg import DiagnosticArray
+from std_srvs.srv import Trigger
+
+from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
+from trace_memory_ros.nodes import conversion, parameters, qos
+from trace_memory_ros.nodes.health import Health, diagnostic_array
+from trace_memory_ros.nodes.inputs import InputSubscriptions
+from trace_memory_ros.nodes.lifecycle import ManagedNode, run
+from trace_memory_ros.nodes.memory_report import TickReport, diagnostics_message, refusal
+from trace_memory_ros.nodes.shipped import find_checkpoint
+from trace_memory_ros.nodes.tables import MemoryNodeParameters
+from trace_memory_ros.observation.alignment import Verdict
+from trace_memory_ros.observation.observer import Observer
+from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.runtime.condition import ConditionStatus
+from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+
+SHORT_ID = 12
+
+
+class MemoryNode(ManagedNode):
+    """Observes, remembers, publishes; a tick fires as soon as its inputs are complete or their deadline has passed."""
+
+    table = MemoryNodeParameters
+
+    def __init__(self) -> None:
+        self._inputs: InputSubscriptions | None = None
+        self._timers_made: list[Any] = []
+        self._publishers_made: list[Any] = []
+        super().__init__("memory_node")
+        for name, handler in (("reset", self._on_reset), ("snapshot", self._on_snapshot), ("restore", self._on_restore)):
+            self.create_service(Trigger, f"~/{name}", handler)
+
+    def configure(self) -> None:
+        """Load the checkpoint, run a few ticks so that the first real one is as fast as all others, open the topics."""
+        settings = parameters.read(self, MemoryNodeParameters)
+        torch.set_num_threads(settings.threads)
+        self._runtime = MemoryRuntime.from_checkpoint(find_checkpoint(settings.checkpoint))
+        self._runtime.warm_up()
+        config = self._runtime.observation_config
+        self._streams = [stream.name for stream in config.streams]
+        self._observer = Observer(config)
+        self._health = Health()
+        self._restart()
+        self._conditions = self.create_lifecycle_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
+        self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
+        self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
+        self._publishers_made = [self._conditions, self._records, self._diagnostics]
+        self._inputs = InputSubscriptions(self, config, settings.reliability, self._observer, self._after_input)
+        self._deadline_timer = self.create_timer(1.0, self._on_deadline, autostart=False)
+        report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
+        self._timers_made = [self._deadline_timer, report]
+        self.get_logger().info(
+            f"{self._runtime.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, streams {', '.join(self._streams)}"
+        )
+
+    def activate(self) -> None:
+        """Begin an episode."""
+        self._runtime.reset()
+        self._restart()
+
+    def deactivate(self) -> None:
+        """No more ticks."""
+        self._deadline_timer.cancel()
+
+    def release(self) -> None:
+        """Close the topics."""
+        for timer in self._timers_made:
+            self.destroy_timer(timer)
+        self.drop_entities(self._publishers_made, self._inputs.subscriptions if self._inputs else [])
+        self._timers_made, self._publishers_made, self._inputs = [], [], None
+
+    def _restart(self) -> None:
+        """Observe anew: the clock camera's next sample is the next tick."""
+        self._observer.reset()
+        self._health = Health()
+        self._wake_ns: int | None = None
+        self._status = ConditionStatus.OK
+        self._reason = ""
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self.configured
+        response.message = "memory_node is not configured"
+        if self.configured:
+            self._runtime.reset()
+            self._restart()
+            response.message = f"episode {self._runtime.episode} begins with the next image"
+            self.get_logger().info(response.message)
+        return response
+
+    def _on_snapshot(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        return self._with_file(response, "snapshot written to", lambda path: self._runtime.snapshot(path))
+
+    def _on_restore(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response = self._with_file(response, "memory restored from", lambda path: self._runtime.restore(path))
+        if response.success:
+            self._restart()
+        return response
+
+    def _with_file(self, response: Trigger.Response, what: str, action: Any) -> Trigger.Response:
+        path = Path(self.get_parameter("snapshot_path").value).expanduser().absolute()
+        try:
+            if not self.configured:
+                raise ValueError("memory_node is not configured")
+            action(path)
+            response.success, response.message = True, f"{what} {path}"
+            self.get_logger().info(response.message)
+        except (OSError, ValueError) as error:
+            response.success, response.message = False, f"{path}: {error}"
+            self.get_logger().error(response.message)
+        return response
+
+    def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
+        if not self.active:
+            return
+        text = refusal(stream, verdict)
+        if text:
+            self._fault(stream, text)
+        self._advance()
+
+    def _on_deadline(self) -> None:
+        self._deadline_timer.cancel()
+        self._wake_ns = None
+        if self.active:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Run the ticks that are due, then set the timer for the next deadline."""
+        begun = time.perf_counter()
+        observations = self._observer.poll(time.monotonic_ns())
+        align_ms = 1e3 * (time.perf_counter() - begun)
+        for observation in observations:
+            self._tick(observation, align_ms)
+        for text in (*self._observer.faults, *self._observer.aligner.stuck.values()):
+            if text not in self._health.faults:
+                self._fault(text.partition(":")[0], text)
+        wake_ns = self._observer.aligner.wake_ns
+        if wake_ns is not None and wake_ns != self._wake_ns:
+            self._deadline_timer.timer_period_ns = max(0, wake_ns - time.monotonic_ns())
+            self._deadline_timer.reset()
+        self._wake_ns = wake_ns
+
+    def _tick(self, observation: Observation, align_ms: float) -> None:
+        condition, record = self._runtime.tick(observation)
+        begun = time.perf_counter()
+        self._conditions.publish(conversion.condition_message(condition, self._streams))
+        published_ns = time.monotonic_ns()
+        for stream, text in observation.faults.items():
+            self._fault(stream, text)
+        self._status, self._reason = condition.status, condition.reason
+        stages = {"align": align_ms, **record.stage_ms, "publish": 1e3 * (time.perf_counter() - begun)}
+        newest_ns = observation.newest_arrival_ns
+        latency_ms = (published_ns - newest_ns) / 1e6 if newest_ns >= 0 else float("nan")
+        report = TickReport(condition, record, observation, stages, latency_ms)
+        counters = self._observer.counters
+        self._records.publish(diagnostics_message(report, self._streams, counters, self._health.faults))
+
+    def _fault(self, source: str, text: str) -> None:
+        if self._health.note(source, text):
+            self.get_logger().warning(text)
+
+    def _publish_diagnostics(self) -> None:
+        if not self.active:
+            return
+        waiting = self._observer.aligner.waiting_for
+        values = {"model_id": self._runtime.model_id, "mechanism": self._runtime.mechanism, "status": self._status.name}
+        values |= {f"{name} received": str(counter.received) for name, counter in self._observer.counters.items()}
+        error = f"condition {self._status.name}: {self._reason}" if self._status != ConditionStatus.OK else ""
+        array = diagnostic_array(self, self._health, values | ({"waiting for": waiting} if waiting else {}), error)
+        self._diagnostics.publish(array)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Entry point of the executable."""
+    return run(MemoryNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
