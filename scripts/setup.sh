@@ -77,10 +77,19 @@ make_venv() {
   printf '%s\n' "$kind" >"$venv/trace_memory_kind"
 }
 
+# Counts packages while pip works; pip's complaints are shown only if it fails.
 pip_install() {
-  "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --quiet "$@" ||
+  local complaints
+  complaints="$(mktemp)"
+  if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "$@" 2>"$complaints" |
+    awk '/^Collecting/ { printf "   %d packages collected\r", ++n; fflush() }
+      /^Installing collected/ { printf "   %d packages collected, installing\n", n; fflush() }' >&2; then
+    grep -v '^WARNING' "$complaints" >&2 || true
+    rm -f "$complaints"
     fail "pip could not install: $*" \
       "pip's own message is above. No connection: check the network and any proxy. A failed compilation: install gcc, g++ and Python's headers. No space: 4 GB are needed. Then run this again: it goes on where it stopped"
+  fi
+  rm -f "$complaints"
 }
 
 install_python_packages() {
