@@ -52,7 +52,7 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap interval of `statistic` (default: the mean) of `(n,)` values; the same seed, the same interval.
+    """Percentile bootstrap interval of `statistic` (default: the mean) of `(n,)` values; a seed gives one interval.
 
     For a proportion use `wilson_interval`. Raises ValueError for no values, or values that are not finite.
     Source: Efron, "Bootstrap methods", Ann. Statist. 7, 1979.

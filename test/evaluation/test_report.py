@@ -1,0 +1,114 @@
+"""The page is well-formed, complete in itself, small, and says the numbers."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+
+from trace_memory_ros.evaluation import charts
+from trace_memory_ros.evaluation.report import write_report
+from trace_memory_ros.evaluation.results import DemoResult
+from trace_memory_ros.evaluation.strips import data_uri
+
+VOID = {"meta", "br", "img"}
+
+
+class Strict(HTMLParser):
+    """Fails on a tag that closes nothing; collects ids and addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def parsed(text: str) -> Strict:
+    parser = Strict()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+@pytest.fixture(scope="module")
+def page(made: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = write_report(tmp_path_factory.mktemp("page"), "trace-memory demo --episodes 20 <&>", made.demo())
+    assert path.stat().st_size < 3_000_000
+    return path.read_text(encoding="utf-8")
+
+
+def test_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
+    parser = parsed(page)
+    assert len(parser.ids) == len(set(parser.ids)) > 0
+    for link in parser.links:
+        assert link.startswith("data:image/png;base64,") or link.removeprefix("#") in parser.ids
+    assert not re.search(r"(src|href|url)\s*[=(]\s*[\"']?https?:", page)
+
+
+def test_page_says_the_numbers(page: str) -> None:
+    text = re.sub(r"<[^>]+>", " ", re.sub(r"<(svg|style).*?</\1>", "", page, flags=re.DOTALL))
+    text = re.sub(r"\s+", " ", text)
+    for told in (
+        "All 8 requirements measured are met",
+        "0.50 (10 of 20, 95 % CI 0.30-0.70)",
+        "p50 9.0 ms, p99 10.0 ms over 201 conditions",
+        "260 expected, 260 published",
+        "trace-memory demo --episodes 20 &lt;&amp;&gt;",
+        "5.5 min",
+        "went left",
+        "went right",
+    ):
+        assert told in text
+
+
+def test_missed_requirements_are_told_first(made: SimpleNamespace, tmp_path: Path) -> None:
+    text = write_report(tmp_path, "c", made.demo(latency_ms=50.0)).read_text(encoding="utf-8")
+    assert '<section class="verdict missed">' in text
+    assert "7 of 8 requirements are met. Missed: condition latency" in text
+
+
+def test_page_of_almost_nothing(made: SimpleNamespace, tmp_path: Path) -> None:
+    lonely = made.episode(memory="none", branch=-1)
+    result = DemoResult(("origin",), ("none",), (lonely,), recordings=(replace(made.recording(lonely, 0), frames=()),))
+    text = write_report(tmp_path, "c", result).read_text(encoding="utf-8")
+    parsed(text)
+    assert "No real-time episode was run." in text
+    assert "No episode was recorded." in text
+
+
+@pytest.mark.parametrize(("ticks", "slots"), [(2, 1), (401, 3), (2600, 8)])
+def test_timelines_of_any_length(made: SimpleNamespace, ticks: int, slots: int) -> None:
+    svg = charts.timeline_chart(made.timeline(ticks, slots), "a")
+    assert f"{-(-ticks // 10)} writes" in svg
+    assert len(svg) < 200_000
+
+
+def test_pictures_survive_the_page_bit_for_bit() -> None:
+    image = np.random.default_rng(5).integers(0, 255, (7, 9, 3)).astype(np.uint8)
+    png = base64.b64decode(data_uri(image).partition(",")[2])
+    back = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
+    assert back is not None
+    assert np.array_equal(back[..., ::-1], image)
