@@ -57,7 +57,8 @@ def test_colour_pair_is_identical_once_the_panel_is_grey(envs: dict[str, ArmEnv]
     env = envs["colour"]
     scenario = Scenario("colour", 2, 0)
     a, b = branch_sample(env, scenario), branch_sample(env, scenario.counterfactual())
-    assert a.joint_positions == b.joint_positions and a.time_s == b.time_s
+    assert a.joint_positions == b.joint_positions
+    assert a.time_s == b.time_s
     assert_same_pictures(a, b, worst=0)
 
 
@@ -103,7 +104,8 @@ def test_lamp_survives_thumbnails(envs: dict[str, ArmEnv]) -> None:
         if step.outcome.stages["branch"] and not step.lamp_red:
             break
         last = picture
-    assert last is not None and picture is not None
+    assert last is not None
+    assert picture is not None
     redder = (last.astype(int) - picture)[..., 0]
     assert (redder > 100).sum() >= 64
     assert (thumbnail(last) - thumbnail(picture))[..., 0].max() > 100
@@ -122,9 +124,11 @@ def test_sample_is_complete(envs: dict[str, ArmEnv]) -> None:
     env = envs["colour"]
     env.reset(Scenario("colour", 0, 0))
     sample = env.observe()
-    assert tuple(sample.images) == CAMERA_NAMES and tuple(sample.joint_positions) == JOINT_NAMES
+    assert tuple(sample.images) == CAMERA_NAMES
+    assert tuple(sample.joint_positions) == JOINT_NAMES
     assert all(image.shape == (96, 96, 3) and image.dtype == np.uint8 for image in sample.images.values())
-    assert not sample.base_velocity.any() and sample.base_velocity.shape == (3,)
+    assert not sample.base_velocity.any()
+    assert sample.base_velocity.shape == (3,)
     assert env.observe(render=False).images == {}
     assert env.observe(render=False).joint_positions == sample.joint_positions
 
@@ -163,7 +167,8 @@ def test_wild_action_is_kept_within_limits_and_speed(envs: dict[str, ArmEnv]) ->
     assert np.abs(env.data.ctrl - before).max() <= MAX_JOINT_SPEED * PERIOD_S + 1e-9
     env.advance(5.0)
     low, high = env.model.actuator_ctrlrange.T
-    assert np.all(env.data.ctrl <= high) and np.all(env.data.ctrl >= low)
+    assert np.all(env.data.ctrl <= high)
+    assert np.all(env.data.ctrl >= low)
     assert np.isfinite(env.data.qpos).all()
 
 
@@ -175,8 +180,12 @@ def test_standing_still_times_out_undecided(envs: dict[str, ArmEnv]) -> None:
     assert not env.outcome().finished
     env.advance(1.0)
     outcome = env.outcome()
-    assert outcome.finished and outcome.timed_out and not outcome.decided
-    assert outcome.branch == -1 and not outcome.success and outcome.progress == 0.0
+    assert outcome.finished
+    assert outcome.timed_out
+    assert not outcome.decided
+    assert outcome.branch == -1
+    assert not outcome.success
+    assert outcome.progress == 0.0
 
 
 def test_wrong_target_is_a_decided_failure(envs: dict[str, ArmEnv]) -> None:
@@ -189,7 +198,10 @@ def test_wrong_target_is_a_decided_failure(envs: dict[str, ArmEnv]) -> None:
         env.apply(action)
         env.advance(PERIOD_S)
     outcome = env.outcome()
-    assert outcome.decided and outcome.finished and outcome.branch == 1 and not outcome.success
+    assert outcome.decided
+    assert outcome.finished
+    assert outcome.branch == 1
+    assert not outcome.success
     assert outcome.progress == pytest.approx(5 / 7)
 
 

@@ -39,7 +39,8 @@ def test_expert_succeeds_slowly_and_smoothly(env: ArmEnv, cue: int, noise_std_ra
             path = np.stack([joints(step) for step in steps])
             assert np.abs(np.diff(path, axis=0)).max() <= 0.12
         visible = [step.outcome.cue_visible for step in steps]
-        assert visible[0] and np.mean(visible) <= 0.15
+        assert visible[0]
+        assert np.mean(visible) <= 0.15
         assert not any(visible[visible.index(False) :])
 
 
@@ -54,7 +55,8 @@ def test_expert_stands_still_at_red_for_as_long_as_asked(env: ArmEnv) -> None:
         if step.lamp_red and step.outcome.stages["station_2"] and not step.outcome.stages["station_3"]
     ]
     settled = red[20:]
-    assert len(settled) > 80 and not any(step.outcome.cue_visible for step in settled)
+    assert len(settled) > 80
+    assert not any(step.outcome.cue_visible for step in settled)
     assert all(np.array_equal(step.action, settled[0].action) for step in settled)
     assert np.abs(joints(settled[-1]) - joints(settled[0])).max() < 0.005
 

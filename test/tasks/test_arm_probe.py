@@ -31,7 +31,8 @@ def episode(env: ArmEnv, scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
         if tick == CUE_TICK:
             cue = features(env.observe())
         if waited and not step.lamp_red:
-            assert cue is not None and step.outcome.branch == -1
+            assert cue is not None
+            assert step.outcome.branch == -1
             return cue, features(env.observe())
         waited = step.lamp_red and step.outcome.stages["branch"]
     raise AssertionError(f"no branch in {scenario}")

@@ -114,7 +114,7 @@ class ArmEnv:
         return np.array(renderer.render(), dtype=np.uint8)
 
     def apply(self, action: FloatArray) -> None:
-        """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to their limits), suction (on above 0.5).
+        """Set absolute targets `(16,)` in ACTION_NAMES order: joints in rad, clipped to their limits; suction on above 0.5.
 
         Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower. Raises ValueError for a wrong
         shape or a value that is not finite, naming it.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.tasks.arm.env import ArmEnv
-from trace_memory_ros.tasks.arm.names import ACTION_NAMES, JOINT_NAMES
+from trace_memory_ros.tasks.arm.names import JOINT_NAMES
 from trace_memory_ros.tasks.arm.route import SPACING_RAD
 from trace_memory_ros.tasks.arm.sample import RawSample
 from trace_memory_ros.tasks.arm.scenario import Scenario

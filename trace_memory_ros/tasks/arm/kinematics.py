@@ -25,7 +25,7 @@ def solve_down(
     damping: float = 0.02,
     iterations: int = 120,
 ) -> FloatArray:
-    """Joint angles `(7,)` rad that put the cup at `cup_xyz` (m) pointing down, as near to posture `rest` `(7,)` as they can.
+    """Joint angles `(7,)` rad that put the cup at `cup_xyz` (m) pointing down, near posture `rest` `(7,)`.
 
     Damped least squares on position and axis (5 of 6 degrees of freedom), posture in the null space. The last joint
     turns about the cup's axis and keeps `rest[6]`. Raises UnreachableError when the error stays above tolerance.

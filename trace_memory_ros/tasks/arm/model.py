@@ -66,8 +66,10 @@ def mjcf(task: str) -> str:
     <joint armature="0.08" damping="1"/>
   </default>
   <asset>
-    <texture name="floor" type="2d" builtin="checker" rgb1="0.24 0.26 0.29" rgb2="0.28 0.30 0.33" width="64" height="64"/>
-    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.75 0.80 0.86" rgb2="0.95 0.96 0.97" width="32" height="192"/>
+    <texture name="floor" type="2d" builtin="checker" rgb1="0.24 0.26 0.29" rgb2="0.28 0.30 0.33"
+      width="64" height="64"/>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.75 0.80 0.86" rgb2="0.95 0.96 0.97"
+      width="32" height="192"/>
     <material name="floor" texture="floor" texrepeat="12 12"/>
     <material name="shell" rgba="0.93 0.93 0.95 1" specular="0.2"/>
     <material name="joint" rgba="0.20 0.23 0.28 1" specular="0.2"/>
@@ -75,21 +77,22 @@ def mjcf(task: str) -> str:
     <material name="part" rgba="{PART_RGBA}" emission="0.35" specular="0"/>
   </asset>
   <worldbody>
-    <light name="lamp_room" pos="0.4 0.5 2.5" dir="0 -0.2 -1" directional="true" castshadow="false" diffuse="0.4 0.4 0.4"/>
+    <light name="lamp_room" pos="0.4 0.5 2.5" dir="0 -0.2 -1" directional="true" castshadow="false"
+      diffuse="0.4 0.4 0.4"/>
     <camera name="overhead" pos="0.52 0 1.62" xyaxes="0 -1 0 1 0 0" fovy="43"/>
-    <camera name="scene" pos="1.75 -0.85 1.1" xyaxes="0.56 0.83 0 -0.48 0.325 0.814" fovy="46"/>
+    <camera name="scene" pos="1.85 -0.9 1.3" xyaxes="0.523 0.853 0 -0.981 0.601 1.819" fovy="46"/>
     <geom name="floor" type="plane" pos="0 0 -0.75" size="4 4 0.1" material="floor"/>
     <geom name="table" type="box" pos="0.62 0 -0.02" size="0.55 0.66 0.02" rgba="0.78 0.73 0.66 1" contype="1"
       conaffinity="1" friction="1 0.01 0.001"/>
     <geom type="box" pos="-0.09 0 -0.2" size="0.08 0.13 0.55" material="joint"/>
-    <geom type="capsule" fromto="-0.02 -{layout.SHOULDER_Y} {layout.SHOULDER_Z} -0.02 {layout.SHOULDER_Y} {layout.SHOULDER_Z}"
-      size="0.06" material="shell"/>
+    <geom type="capsule" size="0.06" material="shell"
+      fromto="-0.02 -{layout.SHOULDER_Y} {layout.SHOULDER_Z} -0.02 {layout.SHOULDER_Y} {layout.SHOULDER_Z}"/>
     {_fixtures(task)}
     {arms}
     <body name="part" pos="0.7 0 {layout.PART_HALF}">
       <freejoint name="part"/>
-      <geom name="part" type="box" size="{layout.PART_HALF} {layout.PART_HALF} {layout.PART_HALF}" material="part" mass="0.05"
-        contype="1" conaffinity="1" friction="1 0.02 0.001"/>
+      <geom name="part" type="box" size="{layout.PART_HALF} {layout.PART_HALF} {layout.PART_HALF}" material="part"
+        mass="0.05" contype="1" conaffinity="1" friction="1 0.02 0.001"/>
     </body>
   </worldbody>
   <equality>{welds}</equality>
@@ -150,7 +153,8 @@ def _fixtures(task: str) -> str:
             ("face", layout.TARGET_RADIUS - 0.016, 0.003, "0.95 0.95 0.93 1"),
         ):
             parts.append(
-                f'<geom name="{name}_{suffix}" type="cylinder" pos="{x} {y} {height}" size="{radius} {height}" rgba="{rgba}"/>'
+                f'<geom name="{name}_{suffix}" type="cylinder" pos="{x} {y} {height}" size="{radius} {height}"'
+                f' rgba="{rgba}"/>'
             )
     for i, (x, y, _) in enumerate(layout.STATION_XYZ, start=1):
         parts.append(
@@ -159,27 +163,30 @@ def _fixtures(task: str) -> str:
     # A pose of their own keeps the compiler from marking them as sharing the world's frame, which would pin them there.
     for i, shape in enumerate(DISTRACTOR_SHAPES):
         parts.append(
-            f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03" rgba="0.5 0.5 0.5 1"/>'
+            f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03"/>'
         )
     return "\n    ".join(parts)
 
 
 def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: tuple[float, ...]) -> str:
-    frame = f'<geom type="box" pos="{xy[0]} {xy[1]} 0.004" size="{half[0] + 0.014} {half[1] + 0.014} 0.004" material="joint"/>'
-    colour = " ".join(str(c) for c in rgba)
+    """A glowing rectangle in a dark frame."""
+    (x, y), (dx, dy) = xy, half
     return (
-        frame
-        + f'<geom name="{name}" type="box" pos="{xy[0]} {xy[1]} 0.009" size="{half[0]} {half[1]} 0.003" material="glow" rgba="{colour}"/>'
+        f'<geom type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004" material="joint"/>'
+        f'<geom name="{name}" type="box" pos="{x} {y} 0.009" size="{dx} {dy} 0.003" {_glow(rgba)}/>'
     )
 
 
 def _lamp() -> str:
-    x, y = layout.LAMP_XY
-    colour = " ".join(str(c) for c in LAMP_GREEN_RGBA)
+    (x, y), radius = layout.LAMP_XY, layout.LAMP_RADIUS
     return (
-        f'<geom type="cylinder" pos="{x} {y} 0.006" size="{layout.LAMP_RADIUS + 0.014} 0.006" material="joint"/>'
-        f'<geom name="lamp" type="cylinder" pos="{x} {y} 0.01" size="{layout.LAMP_RADIUS} 0.01" material="glow" rgba="{colour}"/>'
+        f'<geom type="cylinder" pos="{x} {y} 0.006" size="{radius + 0.014} 0.006" material="joint"/>'
+        f'<geom name="lamp" type="cylinder" pos="{x} {y} 0.01" size="{radius} 0.01" {_glow(LAMP_GREEN_RGBA)}/>'
     )
+
+
+def _glow(rgba: tuple[float, ...]) -> str:
+    return f'material="glow" rgba="{" ".join(str(c) for c in rgba)}"'
 
 
 def _tray(name: str, xy: tuple[float, float]) -> str:

@@ -27,7 +27,7 @@ class DemoStep:
 
 
 def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterator[DemoStep]:
-    """Reset `env` and yield every tick of the expert's episode until it is finished; `env.outcome()` is then the result."""
+    """Reset `env` and yield every tick of the expert's episode; afterwards `env.outcome()` is the result."""
     env.reset(scenario)
     expert = Expert(env, scenario)
     noise = scenario.action_noise(round(scenario.timeout_s / PERIOD_S) + 1)

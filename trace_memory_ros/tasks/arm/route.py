@@ -29,7 +29,7 @@ _LEFT_CIRCLE_RAD = (0.75, 0.65)
 
 @dataclass(frozen=True)
 class Waypoint:
-    """Right cup position in m, right wrist turn in rad, how far the left arm has turned (0..1), speed towards it in rad per tick."""
+    """Right cup in m, right wrist turn in rad, how far the left arm has turned (0..1), speed there in rad per tick."""
 
     name: str
     cup_xyz: tuple[float, float, float]
@@ -41,8 +41,11 @@ class Waypoint:
 
 @dataclass(frozen=True)
 class Route:
-    """points `(N, 14)` rad, evenly spaced by SPACING_RAD in the largest joint step; marks: waypoint -> index of its point;
-    speed `(N,)` rad per tick."""
+    """A polyline with landmarks.
+
+    points: `(N, 14)` rad, SPACING_RAD apart in the joint that moves most. marks: waypoint -> index of its point.
+    speed: `(N,)` rad per tick.
+    """
 
     points: FloatArray
     marks: dict[str, int]
@@ -56,10 +59,9 @@ class Route:
 
 
 def plan(model: mujoco.MjModel, scenario: Scenario) -> Route:
-    """Route of a scenario: before the merge (`origin`) and after the branch it depends on the cue, between them never."""
+    """Route of a scenario; it depends on the cue after the branch, in `origin` also before the merge, between never."""
     waypoints = _waypoints(scenario.task, scenario.cue)
     rng = np.random.default_rng(scenario.draws().waypoint_seed)
-    jitter = WAYPOINT_JITTER_RAD * rng.uniform(-1, 1, (len(waypoints), 14))
     offsets = WAYPOINT_JITTER_RAD * rng.uniform(-1, 1, (len(waypoints), 14))
     right = np.stack([_right_pose(model, w.cup_xyz, w.turn) for w in waypoints])
     left = np.array([w.left for w in waypoints])
@@ -89,8 +91,8 @@ def _waypoints(task: str, cue: int) -> list[Waypoint]:
 
 
 def _left_pose(turned: FloatArray) -> FloatArray:
-    """Left arm `(N, 7)` after `turned` `(N,)` of its way: a helix, so that it tells the phase and never doubles back."""
-    pose = _LEFT_FROM + turned[:, None] * (_LEFT_TO - _LEFT_FROM)
+    """Left arm `(N, 7)` rad after `turned` `(N,)` of its way: a helix, which tells the phase and never doubles back."""
+    pose: FloatArray = _LEFT_FROM + turned[:, None] * (_LEFT_TO - _LEFT_FROM)
     angle = 2 * np.pi * _LEFT_TURNS * turned
     pose[:, 4] += _LEFT_CIRCLE_RAD[0] * np.sin(angle)
     pose[:, 5] += _LEFT_CIRCLE_RAD[1] * np.cos(angle)

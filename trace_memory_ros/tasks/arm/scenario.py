@@ -60,7 +60,7 @@ class Scenario:
         return draw(self.task, self.seed)
 
     def action_noise(self, ticks: int) -> FloatArray:
-        """Noise `(ticks, 14)` rad to add to executed joint targets while labels stay clean (DART); correlated over ticks."""
+        """Noise `(ticks, 14)` rad to add to executed joint targets while labels stay clean (DART)."""
         std = self.draws().noise_std_rad if self.noise_std_rad is None else self.noise_std_rad
         rng = _generator(self.task, self.seed, "noise")
         white = rng.standard_normal((ticks, len(JOINT_NAMES)))
@@ -80,7 +80,7 @@ class Distractor:
 
 @dataclass(frozen=True)
 class Draws:
-    """Random quantities of an episode; pauses in seconds of red lamp (0: stays green), offsets in metres and radians."""
+    """Random quantities of an episode; pauses are seconds of red lamp (0: stays green), offsets metres and radians."""
 
     cue_off_s: float
     speed: float
