@@ -226,8 +226,8 @@ def test_works_where_nothing_can_be_cached(tmp_path: Path) -> None:
 def test_warm_up_leaves_nothing_to_compile() -> None:
     from trace_memory_ros.signature.kernel import update_kernel
 
-    warm_up()
-    kernel = update_kernel()
+    warm_up(2, 2)
+    kernel = update_kernel(2, 2)
     StreamingSignature(2, 2).update([0.0, 1.0])
-    assert update_kernel() is kernel
+    assert update_kernel(2, 2) is kernel
     assert len(kernel.signatures) == 1  # type: ignore[attr-defined]

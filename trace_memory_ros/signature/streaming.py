@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .kernel import NOT_FINITE, OK, buffer_size, update_kernel
-from .layout import reversed_word_order, signature_size
+from .kernel import NOT_FINITE, OK, BufferPlan, update_kernel
+from .layout import signature_size
 
 Array = NDArray[np.float64]
 
 
-def warm_up() -> None:
-    """Compile the update, so that the first control tick does not pay for it (about 2 s without a cache)."""
-    update_kernel()
+def warm_up(dim: int, depth: int) -> None:
+    """Compile the update for these sizes (about 1 s where no cache is found), so that no control tick pays for it."""
+    update_kernel(dim, depth)
 
 
 class StreamingSignature:
@@ -29,10 +29,10 @@ class StreamingSignature:
         self.dim = dim
         self.depth = depth
         self.size = signature_size(dim, depth)
-        self._order = reversed_word_order(dim, depth)
-        self._buffer = np.zeros(buffer_size(dim, depth))
-        self._last = self._buffer[self.size : self.size + dim]
-        self._kernel = update_kernel()
+        plan = BufferPlan(dim, depth)
+        self._buffer, self._where = plan.allocate(), plan.positions()
+        self._last = self._buffer[plan.last : plan.last + dim]
+        self._kernel = update_kernel(dim, depth)
         self.reset()
 
     def reset(self) -> None:
@@ -51,7 +51,7 @@ class StreamingSignature:
         Raises ValueError, and leaves the signature as it was, when the width is wrong or a channel is not finite.
         """
         try:
-            code = self._kernel(self._buffer, state, self.dim, self.depth)  # type: ignore[arg-type]
+            code = self._kernel(self._buffer, state)  # type: ignore[arg-type]
         except TypeError:
             code = self._update_converted(state)
         if code != OK:
@@ -61,7 +61,7 @@ class StreamingSignature:
         converted = np.array(state, dtype=np.float64)
         if converted.ndim != 1:
             raise ValueError(f"state of shape {converted.shape}: expected ({self.dim},)")
-        return self._kernel(self._buffer, converted, self.dim, self.depth)
+        return self._kernel(self._buffer, converted)
 
     def _refusal(self, code: int, state: Array) -> str:
         if code == NOT_FINITE:
@@ -71,7 +71,7 @@ class StreamingSignature:
 
     def value(self) -> Array:
         """A copy of the signature `(S,)` in canonical order; zeros until a second, different state."""
-        return self._buffer.take(self._order)
+        return self._buffer.take(self._where)
 
     def snapshot(self) -> dict[str, Array]:
         """What `restore` needs: `signature` `(S,)` in canonical order; `last_state` `(dim,)`, NaN before a start."""
@@ -93,5 +93,5 @@ class StreamingSignature:
         last = arrays["last_state"]
         if not (np.isfinite(arrays["signature"]).all() and (np.isfinite(last).all() or np.isnan(last).all())):
             raise ValueError("signature snapshot holds non-finite values: take it again or reset the episode")
-        self._buffer[: self.size] = arrays["signature"][self._order]
+        self._buffer[self._where] = arrays["signature"]
         self._last[:] = last
