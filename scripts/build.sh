@@ -7,7 +7,10 @@ stamp=build/trace_memory_build
 # --symlink-install makes an edited file visible at once: only messages, build files and the list of files count.
 key() {
   cat "$venv/trace_memory_setup" CMakeLists.txt package.xml cmake/* msg/* | cksum
-  find trace_memory_ros config docs launch resource weights -type f -not -name '*.pyc' 2>/dev/null | sort | cksum
+  local folder
+  for folder in trace_memory_ros config docs launch resource weights; do
+    if [ -d "$folder" ]; then find "$folder" -type f -not -name '*.pyc'; fi
+  done | sort | cksum
   pwd
 }
 

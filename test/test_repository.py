@@ -1,0 +1,162 @@
+"""What the repository promises as a whole: small files, no unsafe loads, and names that exist."""
+
+import ast
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import trace_memory_ros
+
+ROOT = Path(__file__).parents[1]
+MIB = 2**20
+UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "joblib", "marshal", "shelve", "cloudpickle"}
+UNSAFE_CALLS = {"torch.load", "torch.save", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "eval", "exec"}
+
+
+def tracked_files() -> list[Path]:
+    """Files in git or about to be; a source archive without git is checked as it lies."""
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        skipped = {".venv", "build", "install", "log", "out", "__pycache__"}
+        found = (p for p in ROOT.rglob("*") if p.is_file() and not skipped & set(p.relative_to(ROOT).parts))
+        return sorted(found)
+    listing = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split("\0")
+    return sorted(path for path in (ROOT / name for name in names if name) if path.is_file())
+
+
+FILES = tracked_files()
+PYTHON_FILES = [file for file in FILES if file.suffix == ".py"]
+PAGES = [file for file in FILES if file.suffix == ".md"]
+
+
+def relative(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def test_no_file_is_large() -> None:
+    assert {relative(f): f.stat().st_size for f in FILES if f.stat().st_size > 2 * MIB} == {}
+
+
+def test_weights_are_small_and_safe() -> None:
+    weights = [file for file in FILES if file.is_relative_to(ROOT / "weights")]
+    assert sum(file.stat().st_size for file in weights) < 8 * MIB
+    assert {file.suffix for file in weights} <= {".safetensors", ".yaml", ".md", ".json"}
+
+
+def unsafe_uses(source: str) -> list[str]:
+    """Modules and calls in `source` that can run code hidden in data."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] in UNSAFE_MODULES]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in UNSAFE_MODULES:
+            found.append(node.module or "")
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            allows_pickle = any(k.arg == "allow_pickle" and ast.unparse(k.value) != "False" for k in node.keywords)
+            if called in UNSAFE_CALLS or allows_pickle:
+                found.append(called)
+    return found
+
+
+@pytest.mark.parametrize("file", PYTHON_FILES, ids=relative)
+def test_nothing_loads_unsafely(file: Path) -> None:
+    assert unsafe_uses(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import pickle", "from pickle import loads", "torch.load(p)", "yaml.load(f)", "np.load(p, allow_pickle=True)"],
+)
+def test_an_unsafe_load_is_found(source: str) -> None:
+    assert len(unsafe_uses(source)) == 1
+
+
+def test_launch_and_config_files_that_are_named_exist() -> None:
+    named = re.compile(r"\b(?:\w+\.launch\.py|(?:config|launch)/[\w/]+\.(?:yaml|rviz|py))\b")
+    sources = [f for f in FILES if f.suffix in {".md", ".py", ".yaml", ".rviz"} and "test" not in f.parts]
+    existing = {relative(file) for file in FILES}
+    missing = {
+        f"{relative(file)}: {name}"
+        for file in sources
+        for name in named.findall(file.read_text(encoding="utf-8"))
+        if name not in existing and f"launch/{name}" not in existing
+    }
+    assert missing == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    link = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+    broken = {
+        f"{relative(page)}: {target}"
+        for page in PAGES
+        for target in link.findall(page.read_text(encoding="utf-8"))
+        if "://" not in target and not target.startswith("mailto:") and not (page.parent / target).exists()
+    }
+    assert broken == set()
+
+
+def test_package_xml_agrees_with_the_code() -> None:
+    package = ElementTree.parse(ROOT / "package.xml").getroot()
+    assert package.findtext("name") == trace_memory_ros.__name__
+    assert package.findtext("version") == trace_memory_ros.__version__
+    declared = {element.text for element in package if element.tag in {"depend", "exec_depend"}}
+    source = "\n".join(f.read_text(encoding="utf-8") for f in PYTHON_FILES if f.is_relative_to(ROOT / "trace_memory_ros"))
+    imported = set(re.findall(r"^\s*from (\w+)\.(?:msg|srv|action) import", source, flags=re.MULTILINE))
+    assert imported - declared == {trace_memory_ros.__name__}
+
+
+def test_cmake_generates_every_message_and_starts_modules_that_exist() -> None:
+    cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert re.findall(r'"(msg/\w+\.msg)"', cmake) == sorted(relative(f) for f in FILES if f.suffix == ".msg")
+    nodes = re.search(r"foreach\(node ([\w ]+)\)", cmake)
+    assert nodes is not None
+    for node in nodes[1].split():
+        module = ast.parse((ROOT / "trace_memory_ros" / "nodes" / f"{node}.py").read_text(encoding="utf-8"))
+        assert "main" in {item.name for item in module.body if isinstance(item, ast.FunctionDef)}, node
+
+
+def pins(name: str) -> dict[str, str]:
+    """Version by normalised distribution name in `requirements/<name>.txt`; every line must pin exactly."""
+    found = {}
+    for line in (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            match = re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?==([\w.]+)", line)
+            assert match is not None, f"requirements/{name}.txt: {line!r} is not an exact pin"
+            found[normalised(match[1])] = match[2]
+    return found
+
+
+def normalised(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+@pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ros", "colcon"])
+def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
+    wanted = pins(name)
+    lock = pins("lock")
+    assert {distribution: lock.get(distribution) for distribution in wanted} == wanted
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8").lower()
+    rows = {normalised(m[1]): row for row in page.splitlines() if (m := re.match(r"\| `([\w.-]+)` \|", row))}
+    undocumented = {d: v for d, v in wanted.items() if f"| {v} |" not in rows.get(d, "")}
+    assert undocumented == {}
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    declared = {name for file in ("core", "arrays", "ros", "peers") for name in pins(file)}
+    distributions = packages_distributions()
+    undeclared = set()
+    for file in (f for f in PYTHON_FILES if f.is_relative_to(ROOT / "trace_memory_ros")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in (n.split(".")[0] for n in names):
+                owners = {normalised(owner) for owner in distributions.get(name, [])} - {"trace-memory-ros"}
+                if owners and not owners & declared:
+                    undeclared.add(f"{relative(file)}: {name} ({', '.join(sorted(owners))})")
+    assert undeclared == set()
