@@ -10,6 +10,7 @@ from trace_memory_ros.nodes.marker_history import EpisodeHistory, PathPoint
 from trace_memory_ros.nodes.marker_layout import PATH, nice_ceiling, share
 from trace_memory_ros.nodes.marker_painter import Painter, Spot
 
+SHORTEST_AXIS_S = 10.0
 DOT = 0.045
 CROWD = 40
 """With more writes than this their dots are drawn smaller, so that they stay apart."""
@@ -22,7 +23,7 @@ def draw_path(painter: Painter, history: EpisodeHistory) -> None:
     arm is from its first pose.
     """
     points = history.points
-    until_s = nice_ceiling(points[-1].t_s) if points else 1.0
+    until_s = nice_ceiling(max(points[-1].t_s if points else 0.0, SHORTEST_AXIS_S))
     most = nice_ceiling(max((point.travelled for point in points), default=1.0))
     _frame(painter, until_s, most)
     _cue(painter, history.cue_s, until_s)
