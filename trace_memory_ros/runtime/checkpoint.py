@@ -24,6 +24,7 @@ __all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.yaml"
 STATISTICS = "normaliser."
+STATISTIC_ENDINGS = ("_mean", "_std")
 HASH_KEY = "weights_sha256"
 COPY_AGAIN = "copy both files of the checkpoint again, or train again"
 
@@ -69,8 +70,9 @@ def save(
 ) -> str:
     """Write a checkpoint and return its model_id.
 
-    float16 rounds float32 weights; `normaliser.` statistics and tensors of other types are kept as they are. Each file
-    is replaced whole, and `load` notices when only one of them was. Raises CheckpointError for a non-finite tensor.
+    float16 rounds float32 weights; statistics (`normaliser.` and names that end in `_mean` or `_std`) and tensors of
+    other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them was. Raises
+    CheckpointError for a non-finite tensor.
     """
     if storage not in ("float16", "float32"):
         raise CheckpointError(f"storage = {storage!r}: must be 'float16' or 'float32'")
@@ -111,7 +113,8 @@ def load(folder: str | Path) -> Checkpoint:
 
 
 def _stored(name: str, tensor: Tensor, storage: Storage) -> Tensor:
-    rounds = storage == "float16" and tensor.dtype == torch.float32 and not name.startswith(STATISTICS)
+    statistic = name.startswith(STATISTICS) or name.endswith(STATISTIC_ENDINGS)
+    rounds = storage == "float16" and tensor.dtype == torch.float32 and not statistic
     return tensor.detach().cpu().to(torch.float16 if rounds else tensor.dtype).contiguous().clone()
 
 
