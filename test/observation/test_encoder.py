@@ -1,0 +1,62 @@
+"""Content features: what they depend on, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
+from trace_memory_ros.observation.strict import ConfigError
+
+CONFIG = EncoderConfig(cameras=3, visual_width=10, state_width=6, channels=4)
+
+
+def make_inputs(*lead: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(*lead, 3, 3, 16, 16, generator=generator), torch.randn(*lead, 17, generator=generator)
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 5)])
+def test_leading_dimensions_are_free(lead: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    encoder = ContentEncoder(CONFIG)
+    images, state = make_inputs(*lead)
+    content = encoder(images, state)
+    assert content.shape == (*lead, CONFIG.content_dim)
+    if len(lead) == 2:
+        torch.testing.assert_close(content[1, 3], encoder(images[1, 3], state[1, 3]))
+
+
+def test_visual_part_is_the_mean_over_cameras_that_it_tells_apart() -> None:
+    torch.manual_seed(0)
+    encoder = ContentEncoder(CONFIG)
+    images, state = make_inputs(1)
+    content = encoder(images, state)
+    each = [encoder.rho(encoder.vision(images[0, c][None]) + encoder.camera[c]) for c in range(3)]
+    torch.testing.assert_close(content[:, :10], torch.stack(each).mean(dim=0))
+    swapped = encoder(images[:, [0, 2, 1]], state)
+    assert (swapped - content)[:, :10].abs().max() > 1e-4
+    torch.testing.assert_close(encoder(1 - images, state)[:, 10:], content[:, 10:])
+
+
+def test_gradients_reach_every_parameter() -> None:
+    encoder = ContentEncoder(CONFIG)
+    encoder(*make_inputs(2, 4)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in encoder.parameters())
+
+
+def test_other_shapes_are_named() -> None:
+    encoder = ContentEncoder(CONFIG)
+    images, state = make_inputs(2)
+    with pytest.raises(ValueError, match=r"thumbnails \(2, 2, 3, 16, 16\).*configured for \(2, 3, 3, 16, 16\)"):
+        encoder(images[:, :2], state)
+    with pytest.raises(ValueError, match=r"state \(2, 16\)"):
+        encoder(images, state[:, 1:])
+
+
+def test_config_survives_and_refuses() -> None:
+    assert EncoderConfig.from_dict(CONFIG.to_dict()) == CONFIG
+    with pytest.raises(ConfigError, match="'camera'; did you mean 'cameras'"):
+        EncoderConfig.from_dict({"camera": 3})
+    with pytest.raises(ConfigError, match=r"thumbnail_px = 18.*multiple of 4"):
+        EncoderConfig(cameras=3, thumbnail_px=18)

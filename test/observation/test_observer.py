@@ -1,0 +1,187 @@
+"""From message contents to observations: nothing unusable gets through, and everything is named."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trace_memory_ros.observation.alignment import Verdict
+from trace_memory_ros.observation.config import BaseStreamConfig, JointStreamConfig, ObservationConfig, default_arm
+from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.observation.observer import MAX_FAULTS, Observer
+from trace_memory_ros.observation.types import Observation
+
+CONFIG = default_arm()
+PERIOD = CONFIG.period_ns
+ANGLES = {joint: 0.1 * (i + 1) for i, joint in enumerate(CONFIG.joints)}
+
+
+def picture(seed: int = 0, size: int = 96) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (size, size, 3), dtype=np.uint8)
+
+
+def push_image(
+    observer: Observer, camera: str, stamp: int, pixels: NDArray[np.uint8], encoding: str = "rgb8"
+) -> Verdict:
+    height, width = pixels.shape[:2]
+    data = array("B")
+    data.frombytes(pixels.tobytes())
+    return observer.push_image(
+        camera, stamp, stamp, data=data, encoding=encoding, height=height, width=width, step=3 * width, is_bigendian=0
+    )
+
+
+def push_tick(observer: Observer, k: int, angles: dict[str, float] | None = None, skip: str = "") -> None:
+    for camera in CONFIG.camera_names:
+        if camera != skip:
+            push_image(observer, camera, k * PERIOD, picture(k))
+    if skip != "joint_states":
+        joints = angles or ANGLES
+        observer.push_joints(
+            "joint_states", k * PERIOD, k * PERIOD, names=list(joints), positions=array("d", joints.values())
+        )
+
+
+def one(observer: Observer, now: int) -> Observation:
+    (observation,) = observer.poll(now)
+    return observation
+
+
+def test_a_whole_tick() -> None:
+    observer = Observer(CONFIG)
+    push_tick(observer, 0)
+    observation = one(observer, 0)
+    assert observation.usable
+    np.testing.assert_array_equal(observation.state, [0, 0, 0, *ANGLES.values()])
+    assert list(observation.images) == list(CONFIG.camera_names)
+    np.testing.assert_array_equal(observation.images["overhead"], prepare(picture(0), 48))
+    assert observation.input_stamps_ns == dict.fromkeys([s.name for s in CONFIG.streams], 0)
+    assert observation.newest_arrival_ns == 0
+
+
+def test_joints_come_by_name_in_any_order_with_extras() -> None:
+    observer = Observer(CONFIG)
+    shuffled = {"left_suction": 9.0, **dict(reversed(ANGLES.items())), "finger": np.nan}
+    push_tick(observer, 0, shuffled)
+    np.testing.assert_array_equal(one(observer, 0).state, [0, 0, 0, *ANGLES.values()])
+    push_tick(observer, 1)
+    np.testing.assert_array_equal(one(observer, PERIOD).state, [0, 0, 0, *ANGLES.values()])
+
+
+@pytest.mark.parametrize(
+    ("angles", "message"),
+    [
+        (
+            {k: v for k, v in ANGLES.items() if k != "right_joint_4"},
+            "joint right_joint_4 is missing from",
+        ),
+        ({**ANGLES, "left_joint_2": float("nan")}, "position of left_joint_2 is not finite"),
+        ({**ANGLES, "left_joint_2": float("inf"), "right_joint_1": float("nan")}, "left_joint_2, right_joint_1"),
+    ],
+)
+def test_bad_joints_are_named_and_nothing_is_made_up(angles: dict[str, float], message: str) -> None:
+    observer = Observer(CONFIG)
+    push_tick(observer, 0)
+    assert one(observer, 0).usable
+    push_tick(observer, 1, angles)
+    observation = one(observer, PERIOD)
+    assert not observation.usable
+    assert observation.state is None
+    assert message in observation.faults["joint_states"]
+    assert len(observer.faults) == 1
+    assert message in next(iter(observer.faults))
+    assert observer.counters["joint_states"].rejected == 1
+    push_tick(observer, 2)
+    assert one(observer, 2 * PERIOD).usable
+
+
+def test_names_without_positions_are_refused() -> None:
+    observer = Observer(CONFIG)
+    push_tick(observer, 0, skip="joint_states")
+    observer.push_joints("joint_states", 0, 0, names=list(ANGLES), positions=[])
+    assert "14 joint names with 0 positions" in one(observer, 0).faults["joint_states"]
+
+
+def test_a_bad_image_spoils_its_tick_alone() -> None:
+    observer = Observer(CONFIG)
+    for k, (encoding, size) in enumerate([("rgb8", 96), ("yuv422", 96), ("rgb8", 64), ("rgb8", 96)]):
+        push_tick(observer, k, skip="left_wrist")
+        push_image(observer, "left_wrist", k * PERIOD, picture(k, size), encoding)
+        observation = one(observer, k * PERIOD)
+        assert observation.usable == (k in (0, 3))
+        assert ("left_wrist" in observation.images) == observation.usable
+        assert observation.state is not None
+    named = list(observer.faults)
+    assert "left_wrist: image encoding 'yuv422' (96x96)" in named[0]
+    assert "left_wrist: image size changed from 96x96 to 64x64" in named[1]
+    assert observer.counters["left_wrist"].rejected == 2
+    observer.reset()
+    assert not observer.faults
+    push_tick(observer, 4, skip="left_wrist")
+    push_image(observer, "left_wrist", 4 * PERIOD, picture(0, 64))
+    assert one(observer, 4 * PERIOD).usable
+
+
+def test_distinct_faults_are_bounded() -> None:
+    observer = Observer(CONFIG)
+    for k in range(3 * MAX_FAULTS):
+        observer.push_compressed("overhead", k, k, data=bytes(k), format="jpeg")
+    assert len(observer.faults) == MAX_FAULTS
+
+
+def test_compressed_equals_raw() -> None:
+    observer = Observer(CONFIG)
+    push_tick(observer, 0, skip="overhead")
+    png = cv2.imencode(".png", picture(5)[..., ::-1])[1]
+    observer.push_compressed("overhead", 0, 0, data=array("B", png.tobytes()), format="rgb8; png compressed bgr8")
+    np.testing.assert_array_equal(one(observer, 0).images["overhead"], prepare(picture(5), 48))
+
+
+def test_base_and_split_joint_streams_fill_the_state() -> None:
+    config = ObservationConfig(
+        cameras=CONFIG.cameras[:1],
+        joints=("a", "b", "c"),
+        joint_streams=(JointStreamConfig("l", "l", 250, ("c", "a")), JointStreamConfig("r", "r", 250, ("b",))),
+        base=BaseStreamConfig("odom", "odom", 250),
+    )
+    observer = Observer(config)
+    push_image(observer, "overhead", 0, picture())
+    observer.push_joints("l", 0, 0, names=["a", "c"], positions=[1.0, 3.0])
+    observer.push_joints("r", 0, 0, names=["b"], positions=[2.0])
+    assert observer.poll(0) == []
+    observer.push_base("odom", 0, 0, vx=0.1, vy=0.2, yaw_rate=0.3)
+    np.testing.assert_array_equal(one(observer, 0).state, [0.1, 0.2, 0.3, 1, 2, 3])
+    push_image(observer, "overhead", PERIOD, picture())
+    observer.push_joints("l", PERIOD, 0, names=["a", "c"], positions=[1.0, 3.0])
+    observer.push_joints("r", PERIOD, 0, names=["b"], positions=[2.0])
+    observer.push_base("odom", PERIOD, 0, vx=0.1, vy=np.nan, yaw_rate=np.inf)
+    observation = one(observer, 0)
+    assert observation.state is None
+    assert "base_vy, base_yaw_rate is not finite" in observation.faults["odom"]
+
+
+def test_lockstep_equals_messages() -> None:
+    config = replace(CONFIG, base_masked=False)
+    lockstep, observer = LockstepObserver(config), Observer(config)
+    for k in range(3):
+        images = dict.fromkeys(config.camera_names, picture(k))
+        velocity = np.array([0.1, 0.2, k])
+        direct = lockstep.observe(images, ANGLES, velocity)
+        push_tick(observer, k)
+        observer.push_base("odom", k * PERIOD, k * PERIOD, vx=0.1, vy=0.2, yaw_rate=k)
+        through = one(observer, k * PERIOD)
+        assert (direct.tick, direct.stamp_ns) == (k, k * PERIOD) == (through.tick, through.stamp_ns)
+        assert direct.usable
+        np.testing.assert_array_equal(direct.state, through.state)
+        for name, image in through.images.items():
+            np.testing.assert_array_equal(direct.images[name], image)
+    lockstep.reset()
+    assert lockstep.observe(images, ANGLES, velocity).tick == 0
+    with pytest.raises(ValueError, match="base_velocity is missing"):
+        lockstep.observe(images, ANGLES)
