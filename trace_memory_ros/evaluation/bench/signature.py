@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.evaluation.bench import signature_peers as peers
+from trace_memory_ros.evaluation.bench.signature_growth import growth
 from trace_memory_ros.signature.naive import signature
 
 Array = NDArray[np.float64]
@@ -39,6 +40,8 @@ def run(out_dir: Path, quick: bool) -> dict[str, Any]:
     figures = summarise(times, missing)
     figures.update(dim=DIM, depth=peers.DEPTH, rounds=rounds, load_average=os.getloadavg()[0])
     show(contestants, figures)
+    figures["growth"] = growth(DIM, peers.DEPTH)
+    show_growth(figures["growth"])
     return figures
 
 
@@ -146,3 +149,16 @@ def show(contestants: list[peers.Contestant], figures: dict[str, Any]) -> None:
     console.print(
         f"update {figures['update_us']:.2f} µs, {speedup}; target <= {TARGET_US} µs and >= {TARGET_RATIO:g}x: {verdict}"
     )
+
+
+def show_growth(figures: dict[str, Any]) -> None:
+    """Print how level sizes and clipping grow with the length of an episode."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"growth, and clipping by statistics of {figures['training_ticks']}-tick episodes")
+    for column in ("ticks", *(f"level {n} rms" for n in range(1, peers.DEPTH + 1)), "clipped"):
+        table.add_column(column, justify="right")
+    for ticks, levels, share in zip(figures["ticks"], figures["level_rms"], figures["clipped_share"], strict=True):
+        table.add_row(str(ticks), *(f"{rms:.3g}" for rms in levels), f"{share:.1%}")
+    Console().print(table)
