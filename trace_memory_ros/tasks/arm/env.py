@@ -18,6 +18,7 @@ FloatArray = NDArray[np.float64]
 
 MAX_JOINT_SPEED = 2.0
 ENCODER_NOISE_RAD = 5e-4
+VENT_S = 0.3
 _REFEREE_STEPS = 4
 
 
@@ -59,6 +60,7 @@ class ArmEnv:
         self._goal = start.copy()
         self._rate = np.zeros_like(start)
         self._suction = np.zeros(len(ARMS), dtype=bool)
+        self._vented_s = np.zeros(len(ARMS))
         self._steps = 0
         self._due_s = 0.0
         mujoco.mj_forward(self.model, self.data)
@@ -114,9 +116,10 @@ class ArmEnv:
         return np.array(renderer.render(), dtype=np.uint8)
 
     def apply(self, action: FloatArray) -> None:
-        """Set absolute targets `(16,)` in ACTION_NAMES order: joints in rad, clipped to their limits; suction on above 0.5.
+        """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to limits), suction (on above 0.5).
 
-        Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower. Raises ValueError for a wrong
+        Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower; a cup lets go after VENT_S
+        without suction. Raises ValueError for a wrong
         shape or a value that is not finite, naming it.
         """
         _ = self.scenario
@@ -162,10 +165,12 @@ class ArmEnv:
 
     def _supervise(self) -> None:
         part = self.data.qpos[self._part_at : self._part_at + 3]
+        look_s = _REFEREE_STEPS * float(self.model.opt.timestep)
         for arm, site in enumerate(self._cups):
-            if not self._suction[arm]:
+            self._vented_s[arm] = 0.0 if self._suction[arm] else self._vented_s[arm] + look_s
+            if self._vented_s[arm] >= VENT_S:
                 self.data.eq_active[arm] = 0
-            elif not self.holding:
+            elif self._suction[arm] and not self.holding:
                 top = part + np.array([0, 0, layout.PART_HALF])
                 self.data.eq_active[arm] = np.linalg.norm(self.data.site_xpos[site] - top) < layout.SUCTION_RANGE
         self._referee.update(self.time_s, self.data.site_xpos[self._cups[1]], part, self.holding)

@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 
 _STOPS = ("station_1", "station_2", "station_3", "branch")
 _HOLD_RANGE_RAD = 0.25
-_RELEASE_RANGE_RAD = 0.04
+_RELEASE_RANGE_RAD = 0.08
 # The servos end a tick this much short of a moving target.
 _LAG = 1.25
 

@@ -85,7 +85,7 @@ def _waypoints(task: str, cue: int) -> list[Waypoint]:
         Waypoint("station_3", s3, 0.8, 0.72, 0.048),
         Waypoint("branch", layout.BRANCH_XYZ, 0.0, 0.90, 0.048),
         Waypoint("over", (tx, ty, 0.20), 0.0, 0.94, 0.06, pinned=False),
-        Waypoint("place", (tx, ty, top + 0.012), 0.0, 0.97, 0.06),
+        Waypoint("place", (tx, ty, top + 0.012), 0.0, 0.97, 0.045),
         Waypoint("done", (tx, ty, 0.22), 0.0, 1.0, 0.06),
     ]
 

@@ -101,7 +101,9 @@ def draw(task: str, seed: int) -> Draws:
     """Draw an episode's random quantities."""
     rng = _generator(task, seed, "episode")
     pauses = rng.uniform(0.3, 1.5, STATIONS)
-    pauses[rng.permutation(STATIONS)[rng.integers(1, STATIONS + 1) :]] = 0.0
+    green = rng.random(STATIONS) < 0.5
+    green[EXTRA_PAUSE_STATION] = False
+    pauses[green] = 0.0
     return Draws(
         cue_off_s=float(rng.uniform(2.0, 2.8)),
         speed=float(rng.uniform(0.9, 1.07)),
