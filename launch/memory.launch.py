@@ -1,12 +1,13 @@
 """Memory and its RViz panel beside a real arm: `ros2 launch trace_memory_ros memory.launch.py checkpoint:=/path`."""
 
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
 from launch.conditions import IfCondition
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
 
 PACKAGE = "trace_memory_ros"
 CAMERAS = ("overhead", "left_wrist", "right_wrist")

@@ -172,7 +172,9 @@ class ArmSimNode(ManagedNode):
             rates = (settings.camera_rate_hz, settings.joint_rate_hz)
             self._pace = RealTimePace(self._episode, PERIOD_NS, *rates, start_ns=base_ns)
         self._arm(base_ns)
-        text = f"episode {self._episode.number}: {scenario.task} seed {scenario.seed} cue {scenario.cue}, {settings.mode}"
+        text = (
+            f"episode {self._episode.number}: {scenario.task} seed {scenario.seed} cue {scenario.cue}, {settings.mode}"
+        )
         self.get_logger().info(text)
         return text
 
@@ -196,7 +198,9 @@ class ArmSimNode(ManagedNode):
             missed = self._pace.counts.commands_missed
             self._arm(self._pace.poll(time.time_ns()))
             if self._pace.counts.commands_missed > missed:
-                self._fault("commands", "no command within command_timeout_s: is policy_node active and its condition OK?")
+                self._fault(
+                    "commands", "no command within command_timeout_s: is policy_node active and its condition OK?"
+                )
 
     def _on_command(self, message: JointTrajectory) -> None:
         if not self.active or self._episode is None or self._pace is None:

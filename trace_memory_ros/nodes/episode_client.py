@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import rclpy
-from lifecycle_msgs.srv import GetState
-from rcl_interfaces.srv import SetParameters
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_value_to_python
 from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
@@ -121,7 +122,9 @@ class EpisodeClient:
 
     def set_parameters(self, node: str, values: Mapping[str, Any], timeout_s: float = 20.0) -> None:
         """Set parameters of a running node together. Raises `EpisodeFailed` with the node's reason."""
-        request = SetParameters.Request(parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()])
+        request = SetParameters.Request(
+            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
+        )
         response = self.call(SetParameters, f"{node}/set_parameters", request, timeout_s)
         for name, result in zip(values, response.results, strict=True):
             if not result.successful:
@@ -151,17 +154,33 @@ class EpisodeClient:
             self._executor.spin_once(timeout_sec=0.05)
         return True
 
+    def get_parameter(self, node: str, name: str, timeout_s: float = 20.0) -> Any:
+        """The value of a running node's parameter."""
+        response = self.call(GetParameters, f"{node}/get_parameters", GetParameters.Request(names=[name]), timeout_s)
+        return parameter_value_to_python(response.values[0])
+
+    def state(self, node: str, timeout_s: float = 20.0) -> str:
+        """Lifecycle state of a node: `unconfigured`, `inactive`, `active` or `finalized`."""
+        return str(self.call(GetState, f"{node}/get_state", GetState.Request(), timeout_s).current_state.label)
+
+    def change_state(self, node: str, transition: str, timeout_s: float = 60.0) -> None:
+        """`configure`, `activate`, `deactivate`, `cleanup` or `shutdown` a node. Raises `EpisodeFailed` if it fails."""
+        request = ChangeState.Request(transition=Transition(label=transition))
+        if not self.call(ChangeState, f"{node}/change_state", request, timeout_s).success:
+            raise EpisodeFailed(f"{node} failed to {transition}: its log says why")
+
     def wait_active(self, nodes: Sequence[str], timeout_s: float = 60.0) -> None:
         """Wait until these lifecycle nodes are active. Raises `EpisodeFailed` naming the first that isn't."""
         deadline = time.monotonic() + timeout_s
         for node in nodes:
             label = ""
             while label != "active":
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise EpisodeFailed(f"{node} is {label}, not active, after {timeout_s:g} s: its log says why")
-                label = self.call(GetState, f"{node}/get_state", GetState.Request(), left).current_state.label
-                self.spin_until(lambda: False, 0.0 if label == "active" else 0.1)
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    raise EpisodeFailed(f"{node} is {label or 'silent'}, not active, after {timeout_s:g} s: its log says why")
+                if label:
+                    self.spin_until(lambda: False, 0.1)
+                label = self.state(node, left_s)
 
     def run(
         self,
@@ -189,7 +208,9 @@ class EpisodeClient:
         if not self.spin_until(lambda: self._finished(scenario), timeout_s):
             seen = "no status" if recording.status is None else f"{recording.status.elapsed_s:.1f} s simulated"
             self.trigger(f"{sim}/stop")
-            raise EpisodeFailed(f"{scenario} did not finish within {timeout_s:g} s ({seen}, {len(recording.conditions)} ticks)")
+            raise EpisodeFailed(
+                f"{scenario} did not finish within {timeout_s:g} s ({seen}, {len(recording.conditions)} ticks)"
+            )
         assert recording.status is not None
         # The last condition may still be on its way when the end is announced.
         expected = int(recording.status.ticks_expected)

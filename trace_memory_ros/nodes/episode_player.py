@@ -30,7 +30,9 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--task", choices=TASK_NAMES, default=TASK_NAMES[0])
     parser.add_argument("--episodes", type=int, default=4, help="0 plays on for ever")
     parser.add_argument("--mode", choices=("realtime", "lockstep"), default="realtime")
-    parser.add_argument("--extra-pause-s", type=float, default=0.0, help="pause between cue and branch, simulated seconds")
+    parser.add_argument(
+        "--extra-pause-s", type=float, default=0.0, help="pause between cue and branch, simulated seconds"
+    )
     parser.add_argument("--namespace", default="")
     options = parser.parse_args(args)
     try:

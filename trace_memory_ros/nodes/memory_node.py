@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
@@ -18,6 +18,7 @@ from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory_report import TickReport, diagnostics_message, refusal
 from trace_memory_ros.nodes.shipped import find_checkpoint
+from trace_memory_ros.nodes.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.nodes.tables import MemoryNodeParameters
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.observer import Observer
@@ -38,16 +39,19 @@ class MemoryNode(ManagedNode):
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
         super().__init__("memory_node")
-        for name, handler in (("reset", self._on_reset), ("snapshot", self._on_snapshot), ("restore", self._on_restore)):
+        for name, handler in (
+            ("reset", self._on_reset),
+            ("snapshot", self._on_snapshot),
+            ("restore", self._on_restore),
+        ):
             self.create_service(Trigger, f"~/{name}", handler)
 
     def configure(self) -> None:
         """Load the checkpoint, run a few ticks so that the first real one is as fast as all others, open the topics."""
         settings = parameters.read(self, MemoryNodeParameters)
-        torch.set_num_threads(settings.threads)
         self._runtime = MemoryRuntime.from_checkpoint(find_checkpoint(settings.checkpoint))
         self._runtime.warm_up()
-        config = self._runtime.observation_config
+        config = self._runtime.config.observation
         self._streams = [stream.name for stream in config.streams]
         self._observer = Observer(config)
         self._health = Health()
@@ -61,7 +65,7 @@ class MemoryNode(ManagedNode):
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline_timer, report]
         self.get_logger().info(
-            f"{self._runtime.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, streams {', '.join(self._streams)}"
+            f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, streams {', '.join(self._streams)}"
         )
 
     def activate(self) -> None:
@@ -80,9 +84,10 @@ class MemoryNode(ManagedNode):
         self.drop_entities(self._publishers_made, self._inputs.subscriptions if self._inputs else [])
         self._timers_made, self._publishers_made, self._inputs = [], [], None
 
-    def _restart(self) -> None:
-        """Observe anew: the clock camera's next sample is the next tick."""
+    def _restart(self, first_tick: int = 0) -> None:
+        """Observe anew: the clock camera's next sample is the next tick, numbered `first_tick`."""
         self._observer.reset()
+        self._first_tick = self._next_tick = first_tick
         self._health = Health()
         self._wake_ns: int | None = None
         self._status = ConditionStatus.OK
@@ -94,20 +99,21 @@ class MemoryNode(ManagedNode):
         if self.configured:
             self._runtime.reset()
             self._restart()
-            response.message = f"episode {self._runtime.episode} begins with the next image"
+            response.message = "a new episode begins with the next image"
             self.get_logger().info(response.message)
         return response
 
     def _on_snapshot(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        return self._with_file(response, "snapshot written to", lambda path: self._runtime.snapshot(path))
+        return self._with_file(
+            response, "snapshot written to", lambda path: write_snapshot(path, self._runtime, self._next_tick)
+        )
 
     def _on_restore(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response = self._with_file(response, "memory restored from", lambda path: self._runtime.restore(path))
-        if response.success:
-            self._restart()
-        return response
+        return self._with_file(
+            response, "memory restored from", lambda path: self._restart(read_snapshot(path, self._runtime))
+        )
 
-    def _with_file(self, response: Trigger.Response, what: str, action: Any) -> Trigger.Response:
+    def _with_file(self, response: Trigger.Response, what: str, action: Callable[[Path], None]) -> Trigger.Response:
         path = Path(self.get_parameter("snapshot_path").value).expanduser().absolute()
         try:
             if not self.configured:
@@ -116,7 +122,7 @@ class MemoryNode(ManagedNode):
             response.success, response.message = True, f"{what} {path}"
             self.get_logger().info(response.message)
         except (OSError, ValueError) as error:
-            response.success, response.message = False, f"{path}: {error}"
+            response.success, response.message = False, str(error)
             self.get_logger().error(response.message)
         return response
 
@@ -151,7 +157,9 @@ class MemoryNode(ManagedNode):
         self._wake_ns = wake_ns
 
     def _tick(self, observation: Observation, align_ms: float) -> None:
+        observation = replace(observation, tick=self._first_tick + observation.tick)
         condition, record = self._runtime.tick(observation)
+        self._next_tick = observation.tick + 1
         begun = time.perf_counter()
         self._conditions.publish(conversion.condition_message(condition, self._streams))
         published_ns = time.monotonic_ns()
@@ -173,7 +181,11 @@ class MemoryNode(ManagedNode):
         if not self.active:
             return
         waiting = self._observer.aligner.waiting_for
-        values = {"model_id": self._runtime.model_id, "mechanism": self._runtime.mechanism, "status": self._status.name}
+        values = {
+            "model_id": self._runtime.model_id,
+            "mechanism": self._runtime.config.mechanism,
+            "status": self._status.name,
+        }
         values |= {f"{name} received": str(counter.received) for name, counter in self._observer.counters.items()}
         error = f"condition {self._status.name}: {self._reason}" if self._status != ConditionStatus.OK else ""
         array = diagnostic_array(self, self._health, values | ({"waiting for": waiting} if waiting else {}), error)

@@ -47,7 +47,7 @@ def parameter(
     choices: tuple[str, ...] = (),
 ) -> Any:
     """A dataclass field that carries its `Spec`."""
-    low, high = limits if limits else (None, None)
+    low, high = limits or (None, None)
     return field(default=default, metadata={"spec": Spec(description, unit, changes, low, high, choices)})
 
 
@@ -119,6 +119,8 @@ def review(table: type, changed: list[Parameter], configured: bool) -> SetParame
         if problem:
             return SetParametersResult(successful=False, reason=f"parameter {item.name} {problem}")
         if configured and spec.changes != "live":
-            reason = f"parameter {item.name} can change only while the node is unconfigured: deactivate and clean up first"
+            reason = (
+                f"parameter {item.name} can change only while the node is unconfigured: deactivate and clean up first"
+            )
             return SetParametersResult(successful=False, reason=reason)
     return SetParametersResult(successful=True)

@@ -28,17 +28,21 @@ def load_policy(loaded: Checkpoint) -> ActRunner:
     """The checkpoint's policy. Raises `CheckpointError` when it has none or one of an unknown family."""
     policy = loaded.config.policy
     if policy is None:
-        raise CheckpointError(f"{loaded.folder} holds a memory without a policy: give a checkpoint that was trained with one")
+        raise CheckpointError(
+            f"{loaded.folder} holds a memory without a policy: give a checkpoint that was trained with one"
+        )
     if policy.family != "act":
         raise CheckpointError(f"{loaded.folder} holds a policy of family {policy.family!r}: this node runs act")
-    return ActRunner.from_tensors(policy.options, loaded.part("policy."))
+    return ActRunner.from_tensors(policy.options, loaded.tensors_of("policy."))
 
 
 def warm_up(policy: ActRunner, config: ObservationConfig) -> None:
     """Act a few times on black images, then forget it: first calls are slow."""
     shape = policy.config.condition
     condition = _Nothing(
-        np.zeros((shape.tokens, shape.width), np.float32), np.zeros(shape.width, np.float32), np.zeros(shape.address, np.float32)
+        np.zeros((shape.tokens, shape.width), np.float32),
+        np.zeros(shape.width, np.float32),
+        np.zeros(shape.address, np.float32),
     )
     black = np.zeros((config.image_px, config.image_px, 3), np.uint8)
     observation = Observation(0, 0, dict.fromkeys(config.camera_names, black), np.zeros(config.state_dim), {}, {})

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
 from std_srvs.srv import Trigger
@@ -27,6 +26,7 @@ from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.model import one_thread
 
 MAX_PENDING = 50
 SHORT_ID = 12
@@ -48,7 +48,7 @@ class PolicyNode(ManagedNode):
     def configure(self) -> None:
         """Load the checkpoint, act once on nothing so that the first real tick is as fast as all others, open the topics."""
         self._settings = settings = parameters.read(self, PolicyNodeParameters)
-        torch.set_num_threads(settings.threads)
+        one_thread()
         loaded = checkpoint.load(find_checkpoint(settings.checkpoint))
         self._policy = load_policy(loaded)
         warm_up(self._policy, loaded.config.observation)
@@ -133,7 +133,9 @@ class PolicyNode(ManagedNode):
             return
         if len(self._pending) >= MAX_PENDING:
             self._pending.popleft()
-            self._fault("memory/condition", f"more than {MAX_PENDING} conditions wait for their inputs: the oldest is given up")
+            self._fault(
+                "memory/condition", f"more than {MAX_PENDING} conditions wait for their inputs: the oldest is given up"
+            )
         self._pending.append((condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
         self._work()
 
@@ -210,13 +212,18 @@ class PolicyNode(ManagedNode):
             self._publish(condition.stamp_ns)
         else:
             self._counts["no_command"] += 1
-            self._fault("command", f"no usable condition for {self._settings.hold_ms} ms: commands stopped until there is one")
+            self._fault(
+                "command", f"no usable condition for {self._settings.hold_ms} ms: commands stopped until there is one"
+            )
 
     def _on_silence(self) -> None:
         self._silence_timer.cancel()
         if self.active and self._targets is not None:
             silence_ms = self._settings.condition_timeout_ms
-            self._fault("memory/condition", f"no condition for {silence_ms} ms: last command repeated, then no more until one comes")
+            self._fault(
+                "memory/condition",
+                f"no condition for {silence_ms} ms: last command repeated, then no more until one comes",
+            )
             self._counts["holds"] += 1
             self._publish(self._last_stamp_ns)
 

@@ -39,19 +39,24 @@ class NodeSpec:
         return self.name or self.module
 
     @property
+    def key(self) -> str:
+        """Node name with its namespace in front, if it has one: `memory_node`, `left/memory_node`."""
+        return self.full_name.strip("/")
+
+    @property
     def full_name(self) -> str:
         """Absolute node name, for services such as `<full name>/reset`."""
         return f"/{self.namespace.strip('/')}/{self.node_name}".replace("//", "/")
 
 
 class NodeProcess:
-    """One running node. Its output goes to `<log_dir>/<node name>.log`."""
+    """One running node. Its output goes to a file in `log_dir` named after it."""
 
     def __init__(self, spec: NodeSpec, log_dir: Path, environment: Mapping[str, str] | None = None) -> None:
         self.spec = spec
         log_dir.mkdir(parents=True, exist_ok=True)
-        self.log_path = log_dir / f"{spec.node_name}.log"
-        parameter_file = log_dir / f"{spec.node_name}.yaml"
+        self.log_path = log_dir / f"{spec.key.replace('/', '.')}.log"
+        parameter_file = self.log_path.with_suffix(".yaml")
         parameter_file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(spec.parameters)}}))
         command = [sys.executable, "-m", f"trace_memory_ros.nodes.{spec.module}", "--ros-args"]
         command += ["-r", f"__node:={spec.node_name}", "--params-file", str(parameter_file)]
@@ -130,13 +135,13 @@ class NodeProcess:
 
 
 class NodeGroup:
-    """Several node processes started together and always stopped together (a context manager)."""
+    """Several node processes, by `NodeSpec.key`, started and always stopped together (a context manager)."""
 
     def __init__(self, specs: Iterable[NodeSpec], log_dir: Path, environment: Mapping[str, str] | None = None) -> None:
         self.processes: dict[str, NodeProcess] = {}
         try:
             for spec in specs:
-                self.processes[spec.node_name] = NodeProcess(spec, log_dir, environment)
+                self.processes[spec.key] = NodeProcess(spec, log_dir, environment)
         except BaseException:
             self.stop()
             raise

@@ -22,7 +22,9 @@ def weight_folders() -> list[Path]:
 def find_checkpoint(name: str) -> Path:
     """The folder of a checkpoint given by path or shipped name. Raises `ValueError` naming where it was looked for."""
     if not name:
-        raise ValueError("parameter checkpoint is empty: give a checkpoint folder, or a shipped name such as origin_trace")
+        raise ValueError(
+            "parameter checkpoint is empty: give a checkpoint folder, or a shipped name such as origin_trace"
+        )
     given = Path(name).expanduser()
     if given.is_dir():
         return given

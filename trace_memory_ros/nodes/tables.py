@@ -11,7 +11,6 @@ from trace_memory_ros.nodes.qos import RELIABILITIES
 AUTOSTART = "Configure and activate by itself at start; the process ends with exit code 1 when that fails."
 RELIABILITY = "Quality of service of the input subscriptions: best_effort for live sensors, reliable for lock-step."
 CHECKPOINT = "Checkpoint folder, or the name of one that this package ships, such as origin_trace."
-THREADS = "Compute threads; more than one slows the node down where several nodes share two cores."
 DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
 
 
@@ -23,7 +22,6 @@ class MemoryNodeParameters:
         "memory_snapshot.safetensors", "File that ~/snapshot writes and ~/restore reads.", changes="live"
     )
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
-    threads: int = parameter(1, THREADS, limits=(1, 64))
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 
     def __post_init__(self) -> None:
@@ -47,7 +45,6 @@ class PolicyNodeParameters:
         unit="ms", limits=(10, 60_000),
     )  # fmt: skip
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
-    threads: int = parameter(1, THREADS, limits=(1, 64))
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 
     def __post_init__(self) -> None:
@@ -76,7 +73,7 @@ class ArmSimNodeParameters:
         unit="Hz", limits=(10, 200), changes="live",
     )  # fmt: skip
     command_timeout_s: float = parameter(
-        2.0, "Wall time a lock-step tick waits for its command before it goes on without one, counted.",
+        5.0, "Wall time a lock-step tick waits for its command before it goes on without one, counted.",
         unit="s", limits=(0.05, 600.0), changes="live",
     )  # fmt: skip
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))

@@ -1,0 +1,70 @@
+"""Loud configuration, repair, and the way back to unconfigured, on a node in its own process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec, private_environment
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def client(domain_id: int) -> Iterator[EpisodeClient]:
+    with EpisodeClient(domain_id, "alone") as client:
+        yield client
+
+
+@pytest.fixture
+def lone_node(tmp_path: Path, domain_id: int) -> Iterator[NodeProcess]:
+    spec = NodeSpec("memory_node", {"checkpoint": "/no/such/checkpoint"}, namespace="alone")
+    process = NodeProcess(spec, tmp_path, private_environment(domain_id))
+    yield process
+    process.stop()
+
+
+def test_a_bad_checkpoint_fails_loudly_and_can_be_mended(
+    lone_node: NodeProcess, client: EpisodeClient, checkpoints: dict[str, Path]
+) -> None:
+    with pytest.raises(EpisodeFailed, match="configure"):
+        client.change_state("memory_node", "configure", PATIENCE_S)
+    assert client.state("memory_node") == "unconfigured"
+    lone_node.wait_log("cannot configure: checkpoint '/no/such/checkpoint' is none of")
+    client.set_parameters("memory_node", {"checkpoint": str(checkpoints["trace"])})
+    for transition, state in (
+        ("configure", "inactive"),
+        ("activate", "active"),
+        ("deactivate", "inactive"),
+        ("cleanup", "unconfigured"),
+        ("configure", "inactive"),
+        ("shutdown", "finalized"),
+    ):
+        client.change_state("memory_node", transition, PATIENCE_S)
+        assert client.state("memory_node") == state
+    assert lone_node.stop() == 0
+
+
+def test_services_answer_before_configuration(lone_node: NodeProcess, client: EpisodeClient) -> None:
+    for service in ("reset", "snapshot", "restore"):
+        with pytest.raises(EpisodeFailed, match="not configured"):
+            client.trigger(f"memory_node/{service}", PATIENCE_S)
+
+
+@pytest.mark.parametrize("module", ["memory_node", "policy_node"])
+def test_autostart_with_a_damaged_checkpoint_ends_the_process(
+    module: str, tmp_path: Path, domain_id: int, checkpoints: dict[str, Path]
+) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "config.yaml").write_text((checkpoints["trace"] / "config.yaml").read_text())
+    (damaged / "model.safetensors").write_bytes((checkpoints["trace"] / "model.safetensors").read_bytes()[:-100])
+    spec = NodeSpec(module, {"checkpoint": str(damaged), "autostart": True}, namespace="damaged")
+    process = NodeProcess(spec, tmp_path, private_environment(domain_id))
+    with pytest.raises(NodeFailed, match="exit code 1"):
+        process.wait_ready(PATIENCE_S)
+    assert "damaged, truncated or another model's" in process.log
+    process.stop()

@@ -1,0 +1,228 @@
+"""memory_node in its own process, over DDS: what it publishes, and what it does about bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
+
+from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.nodes.episode_client import EpisodeFailed
+from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess
+
+OK, STALE, INVALID = MemoryCondition.OK, MemoryCondition.STALE, MemoryCondition.INVALID
+MEMORY = "memory/memory_node"
+
+
+@pytest.fixture
+def robot(memory_robot: Robot) -> Robot:
+    """A robot at the beginning of an episode."""
+    memory_robot.reset("memory_node")
+    return memory_robot
+
+
+@pytest.fixture
+def node(nodes: NodeGroup) -> Iterator[NodeProcess]:
+    """The node's process, which must outlive every test."""
+    process = nodes[MEMORY]
+    yield process
+    assert process.running, process.log[-2000:]
+
+
+def arrays(condition: MemoryCondition) -> list[list[float]]:
+    return [list(part) for part in (condition.tokens, condition.vector, condition.read_weights, condition.address)]
+
+
+def check_fault(robot: Robot, node: NodeProcess, break_tick: Callable[[int], int], *words: str) -> None:
+    """A good tick, two broken ones and a good one: named, logged once, memory untouched, recovered."""
+    good, _ = robot.tick(1)
+    assert good.status == OK
+    logged = node.log.count(words[0])
+    for seed in (2, 3):
+        condition, record = robot.answer(break_tick(seed))
+        assert condition.status == STALE
+        assert all(word in condition.reason for word in words), condition.reason
+        assert any(all(word in fault for word in words) for fault in record.faults), record.faults
+        assert arrays(condition) == arrays(good)
+        assert not condition.wrote
+    assert record.ticks_stale == 2
+    node.wait_log(words[0], PATIENCE_S)
+    assert node.log.count(words[0]) == logged + 1
+    assert robot.tick(4)[0].status == OK
+    assert robot.tick(5)[1].write_count == 2
+
+
+def test_a_condition_per_tick_with_everything_filled(robot: Robot) -> None:
+    answers = [robot.tick(seed) for seed in range(4)]
+    assert [condition.tick for condition, _ in answers] == [0, 1, 2, 3]
+    condition, record = answers[-1]
+    assert condition.status == OK
+    assert condition.mechanism == "trace"
+    assert len(condition.tokens) == condition.token_count * condition.token_width > 0
+    assert len(condition.vector) == condition.token_width
+    assert sum(condition.read_weights) == pytest.approx(1.0, abs=1e-5)
+    assert list(condition.input_names) == [*CAMERAS, "joint_states"]
+    assert set(condition.input_stamps_ns) == {robot.now_ns}
+    assert [c.wrote for c, _ in answers] == [True, False, True, False]
+    assert record.header == condition.header
+    assert record.write_count == 2
+    assert record.state_bytes == answers[0][1].state_bytes > 0
+    assert {"align", "encode", "signature", "memory", "publish"} == set(record.stage_names)
+    assert record.latency_ms > 0
+    assert list(record.input_ages_ms) == [0.0] * 4
+    assert list(record.input_received) == [4] * 4
+
+
+def test_extra_joints_in_any_order_change_nothing(robot: Robot) -> None:
+    plain = [robot.tick(seed)[0] for seed in range(3)]
+    robot.reset("memory_node")
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        joints = {**posture(seed), "gripper": 0.5, "left_joint_8": float("nan")}
+        shuffled = {str(name): joints[str(name)] for name in rng.permutation(list(joints))}
+        condition, _ = robot.tick(seed, joints=shuffled)
+        assert arrays(condition) == arrays(plain[seed])
+
+
+def test_a_missing_joint_is_named(robot: Robot, node: NodeProcess) -> None:
+    def broken(seed: int) -> int:
+        joints = posture(seed)
+        del joints["left_joint_3"]
+        return robot.send_tick(seed, joints=joints)
+
+    check_fault(robot, node, broken, "joint left_joint_3 is missing", "joint_states")
+
+
+def test_a_joint_that_is_not_a_number_is_named(robot: Robot, node: NodeProcess) -> None:
+    def broken(seed: int) -> int:
+        return robot.send_tick(seed, joints={**posture(seed), "right_joint_2": float("nan")})
+
+    check_fault(robot, node, broken, "position of right_joint_2 is not finite", "joint_states")
+
+
+def test_an_unknown_encoding_is_named(robot: Robot, node: NodeProcess) -> None:
+    def broken(seed: int) -> int:
+        stamp = robot.send_tick(seed, skip=("left_wrist",))
+        robot.send_image("left_wrist", stamp, picture(seed), encoding="bayer_rggb16")
+        return stamp
+
+    check_fault(robot, node, broken, "image encoding 'bayer_rggb16'", "left_wrist")
+
+
+def test_a_change_of_resolution_is_named(robot: Robot, node: NodeProcess) -> None:
+    def broken(seed: int) -> int:
+        stamp = robot.send_tick(seed, skip=("overhead",))
+        robot.send_image("overhead", stamp, picture(seed, px=48))
+        return stamp
+
+    check_fault(robot, node, broken, "image size changed from 64x64 to 48x48", "overhead")
+
+
+def test_an_image_with_too_few_bytes_is_named(robot: Robot, node: NodeProcess) -> None:
+    def broken(seed: int) -> int:
+        stamp = robot.send_tick(seed, skip=("overhead",))
+        robot.send_image("overhead", stamp, picture(seed), height=70)
+        return stamp
+
+    check_fault(robot, node, broken, "rgb8 image of 64x70", "overhead")
+
+
+def test_a_silent_camera_makes_ticks_stale_but_never_stops_them(robot: Robot, node: NodeProcess) -> None:
+    good, _ = robot.tick(1)
+    logged = node.log.count("'camera/right_wrist/image_raw' is older than 250 ms")
+    statuses = [robot.tick(seed, skip=("right_wrist",))[0].status for seed in range(2, 7)]
+    assert statuses == [OK, OK, STALE, STALE, STALE]
+    condition, record = robot.answer(robot.now_ns)
+    assert "right_wrist" in condition.reason
+    assert arrays(condition) != arrays(good)
+    assert list(record.input_stale) == [False, False, True, False]
+    assert record.input_ages_ms[2] == 500.0
+    node.wait_log("'camera/right_wrist/image_raw' is older than 250 ms", PATIENCE_S)
+    assert node.log.count("'camera/right_wrist/image_raw' is older than 250 ms") == logged + 1
+    condition, record = robot.tick(7)
+    assert condition.status == OK
+    assert condition.tick == 6
+
+
+def test_samples_out_of_order_are_refused_and_counted(robot: Robot, node: NodeProcess) -> None:
+    robot.tick(1)
+    robot.send_joints(robot.now_ns - PERIOD_NS // 2, posture(99))
+    robot.send_joints(robot.now_ns, posture(98))
+    condition, record = robot.tick(2)
+    assert condition.status == OK
+    assert list(record.input_out_of_order) == [0, 0, 0, 2]
+    assert any("stamped before an earlier one" in fault for fault in record.faults)
+    assert set(condition.input_stamps_ns) == {robot.now_ns}
+
+
+def test_without_a_good_observation_the_condition_is_invalid_and_empty(robot: Robot) -> None:
+    condition, record = robot.tick(1, joints={**posture(1), "left_joint_1": float("inf")})
+    assert condition.status == INVALID
+    assert "left_joint_1" in condition.reason
+    assert [len(part) for part in arrays(condition)] == [0, 0, 0, 0]
+    assert record.ticks_invalid == 1
+    assert record.write_count == 0
+    condition, record = robot.tick(2)
+    assert condition.status == OK
+    assert condition.wrote
+
+
+def test_diagnostics_name_a_current_fault(robot: Robot) -> None:
+    robot.tick(1)
+    robot.tick(2, joints={})
+    robot.wait(lambda: b"\x02" == robot.health[MEMORY].level, "an error in /diagnostics")
+    assert "left_joint_1" in robot.health[MEMORY].message
+    robot.tick(3)
+    robot.wait(lambda: b"\x01" == robot.health[MEMORY].level, "a warning in /diagnostics")
+    assert any(entry.key == "fault: joint_states" for entry in robot.health[MEMORY].values)
+
+
+def test_restore_gives_the_identical_next_conditions(robot: Robot) -> None:
+    for seed in range(5):
+        robot.tick(seed)
+    robot.client.trigger("memory_node/snapshot")
+    expected = [robot.tick(seed)[0] for seed in (5, 6, 7)]
+    robot.client.trigger("memory_node/restore")
+    again = [robot.tick(seed)[0] for seed in (5, 6, 7)]
+    for one, two in zip(expected, again, strict=True):
+        assert arrays(two) == arrays(one)
+        assert (two.tick, two.wrote, two.episode) == (one.tick, one.wrote, one.episode)
+
+
+def test_reset_forgets_the_episode(robot: Robot) -> None:
+    first = [robot.tick(seed)[0] for seed in range(3)]
+    robot.reset("memory_node")
+    second = [robot.tick(seed)[0] for seed in range(3)]
+    assert [arrays(condition) for condition in second] == [arrays(condition) for condition in first]
+    assert {condition.episode for condition in second} == {first[0].episode + 1}
+
+
+def test_a_snapshot_that_is_not_there_is_named(robot: Robot) -> None:
+    path = robot.client.get_parameter("memory_node", "snapshot_path")
+    robot.client.set_parameters("memory_node", {"snapshot_path": "/nowhere/at/all"})
+    try:
+        with pytest.raises(EpisodeFailed, match="there is no snapshot file /nowhere/at/all"):
+            robot.client.trigger("memory_node/restore")
+        with pytest.raises(EpisodeFailed, match="/nowhere/at"):
+            robot.client.trigger("memory_node/snapshot")
+    finally:
+        robot.client.set_parameters("memory_node", {"snapshot_path": path})
+
+
+def test_a_fixed_parameter_is_refused_while_configured(robot: Robot) -> None:
+    with pytest.raises(EpisodeFailed, match="only while the node is unconfigured"):
+        robot.client.set_parameters("memory_node", {"checkpoint": "/elsewhere"})
+
+
+def test_deactivation_silences_and_activation_begins_an_episode(robot: Robot, node: NodeProcess) -> None:
+    before, _ = robot.tick(1)
+    robot.client.change_state("memory_node", "deactivate")
+    silent = robot.send_tick(2)
+    robot.client.change_state("memory_node", "activate")
+    after, _ = robot.tick(1)
+    assert silent not in robot.conditions
+    assert after.tick == 0
+    assert after.episode > before.episode
+    assert arrays(after) == arrays(before)

@@ -1,0 +1,185 @@
+"""Watches a demo's episodes from outside: what the memory did, what the camera saw, and the bag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from numpy.typing import NDArray
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Image, JointState
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
+
+from trace_memory_ros.evaluation.results import Frame, Timeline
+from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
+from trace_memory_ros.nodes import qos
+from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
+from trace_memory_ros.nodes.conversion import stamp_ns
+from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.observation.image import decode
+from trace_memory_ros.tasks.arm.names import CAMERA_NAMES
+from trace_memory_ros.tasks.arm.referee import STAGES
+
+PICTURES = BagTopic("camera/overhead/image_raw", Image, qos.sensor("reliable"))
+TOPICS = (
+    *(BagTopic(f"camera/{name}/image_raw", Image, qos.sensor("reliable")) for name in CAMERA_NAMES),
+    BagTopic("joint_states", JointState, qos.sensor("reliable")),
+    BagTopic("odom", Odometry, qos.sensor("reliable")),
+    BagTopic("command", JointTrajectory, qos.COMMAND),
+    BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
+    BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
+    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, has_header=False),
+    BagTopic("episode", EpisodeStatus, qos.STATUS),
+    BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS),
+)
+AFTER_CUE_S = 0.3
+AT_BRANCH_S = 0.8
+SECOND_NS = 1e9
+
+
+class EpisodeObserver:
+    """Collects one episode at a time, between `begin` and the reading of its results."""
+
+    def __init__(self, client: EpisodeClient) -> None:
+        self._client = client
+        self._bag: BagWriter | None = None
+        self._keep_pictures = False
+        self._clear()
+        node = client.node
+        self._diagnostics = node.create_subscription(
+            MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION
+        )
+        self._pictures = subscribe_raw(node, [PICTURES], self._on_picture)
+        self._bag_subscriptions: list[Any] = []
+
+    def _clear(self) -> None:
+        self.records: list[MemoryDiagnostics] = []
+        self.statuses: list[EpisodeStatus] = []
+        self._raw_pictures: list[bytes] = []
+
+    def begin(self, record: bool, bag: BagWriter | None) -> None:
+        """Forget the last episode; keep pictures of the next one where `record`, and all its topics in `bag`."""
+        self._clear()
+        self._keep_pictures = record
+        for subscription in self._bag_subscriptions:
+            self._client.node.destroy_subscription(subscription)
+        self._bag_subscriptions = []
+        self._bag = bag
+        if bag is not None:
+            self._bag_subscriptions = subscribe_raw(self._client.node, TOPICS, self._on_raw)
+
+    def wait_connected(self, timeout_s: float = 20.0) -> None:
+        """Wait until every topic has a publisher. Raises `EpisodeFailed` naming those that have none."""
+        subscriptions = [self._diagnostics, *self._pictures, *self._bag_subscriptions]
+
+        def silent() -> list[str]:
+            return [s.topic_name for s in subscriptions if s.get_publisher_count() == 0]
+
+        if not self._client.spin_until(lambda: not silent(), timeout_s):
+            raise EpisodeFailed(f"nobody publishes {', '.join(silent())} after {timeout_s:g} s: is its node active?")
+
+    def on_status(self, message: EpisodeStatus) -> None:
+        """Take one status of the running episode."""
+        if message.phase != EpisodeStatus.IDLE:
+            self.statuses.append(message)
+
+    def wait_records(self, count: int, timeout_s: float = 2.0) -> None:
+        """Wait for the diagnostics of the last ticks, which may come after the episode's end is announced."""
+        self._client.spin_until(lambda: len(self.records) >= count, timeout_s)
+
+    def timeline(self) -> Timeline:
+        """What the memory did in this episode."""
+        records = self.records
+        stamps = np.array([stamp_ns(record.header.stamp) for record in records], dtype=np.int64)
+        branch_s, decided_s = branch_moments(self.statuses)
+        return Timeline(
+            time_s=(stamps - (stamps[0] if len(stamps) else 0)) / SECOND_NS,
+            route=_rows([record.route for record in records]),
+            write_strength=_rows([record.write_strength for record in records]),
+            read_weights=_rows([record.read_weights for record in records]),
+            wrote=np.array([record.wrote for record in records], dtype=bool),
+            cue_visible=self._cue_visible(stamps),
+            branch_s=branch_s,
+            decided_s=decided_s,
+        )
+
+    def frames(self) -> tuple[Frame, ...]:
+        """Overhead pictures of the episode's moments; empty unless they were kept."""
+        if not self._raw_pictures or not self.statuses:
+            return ()
+        stamps = np.array([header_stamp_ns(data) for data in self._raw_pictures], dtype=np.int64)
+        time_s = (stamps - stamps[0]) / SECOND_NS
+        frames = []
+        for moment, at_s in moments(self.statuses).items():
+            nearest = int(np.abs(time_s - at_s).argmin())
+            frames.append(Frame(moment, float(time_s[nearest]), _picture(self._raw_pictures[nearest])))
+        return tuple(frames)
+
+    def _cue_visible(self, stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For every record the newest status that is not later; before the first, the first."""
+        if not self.statuses:
+            return np.zeros(len(stamps), dtype=bool)
+        known = np.array([stamp_ns(status.header.stamp) for status in self.statuses], dtype=np.int64)
+        visible = np.array([status.cue_visible for status in self.statuses], dtype=bool)
+        return np.asarray(visible[np.maximum(np.searchsorted(known, stamps, side="right") - 1, 0)], dtype=bool)
+
+    def _on_diagnostics(self, message: MemoryDiagnostics) -> None:
+        self.records.append(message)
+
+    def _on_picture(self, topic: str, data: bytes) -> None:
+        if self._keep_pictures:
+            self._raw_pictures.append(data)
+
+    def _on_raw(self, topic: str, data: bytes) -> None:
+        if self._bag is not None:
+            self._bag.write(topic, data)
+
+
+def branch_moments(statuses: Sequence[EpisodeStatus]) -> tuple[float | None, float | None]:
+    """When the arm came to the branch point, and when the part entered a target, in seconds; None where it did not.
+
+    Progress rises for the last time before the decision at the branch point.
+    """
+    decided = next((i for i, status in enumerate(statuses) if status.branch >= 0), None)
+    before = statuses[:decided]
+    rises = [b for a, b in zip(before, before[1:], strict=False) if b.progress > a.progress]
+    at_branch = (STAGES.index("branch") + 0.5) / len(STAGES)
+    reached = bool(rises) and (decided is not None or rises[-1].progress > at_branch)
+    branch_s = float(rises[-1].elapsed_s) if reached else None
+    return branch_s, None if decided is None else float(statuses[decided].elapsed_s)
+
+
+def moments(statuses: Sequence[EpisodeStatus]) -> dict[str, float]:
+    """The strip's moments in seconds since the episode began; what did not happen is absent."""
+    branch_s, decided_s = branch_moments(statuses)
+    end_s = float(statuses[-1].elapsed_s)
+    out = {"cue": 0.0}
+    gone = next((float(status.elapsed_s) for status in statuses if not status.cue_visible), None)
+    if gone is not None:
+        out["gone"] = gone + AFTER_CUE_S
+        out["way"] = (gone + (branch_s if branch_s is not None else end_s)) / 2
+    if branch_s is not None:
+        out["branch"] = min(branch_s + AT_BRANCH_S, decided_s if decided_s is not None else end_s)
+    out["end"] = end_s
+    return out
+
+
+def _rows(values: Sequence[Any]) -> NDArray[np.float32]:
+    """`(T, N)`; a tick without the full number of slots, as before the first write, is a row of zeros."""
+    width = max((len(value) for value in values), default=0)
+    out = np.zeros((len(values), width), dtype=np.float32)
+    for row, value in zip(out, values, strict=True):
+        if len(value) == width:
+            row[:] = value
+    return out
+
+
+def _picture(data: bytes) -> NDArray[np.uint8]:
+    message = deserialize_message(data, Image)
+    return decode(
+        message.data, message.encoding, message.height, message.width, message.step, message.is_bigendian
+    )
