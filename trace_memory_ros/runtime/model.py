@@ -82,11 +82,6 @@ def _normaliser(tensors: Mapping[str, Tensor], name: str, width: int) -> Standar
     return found
 
 
-def numbers(module: nn.Module) -> int:
-    """Trainable parameters of `module`."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
-
-
 def one_thread() -> None:
     """Let torch use one thread in this process: at batch 1 more are slower, and sums then depend on their number."""
     if torch.get_num_threads() != 1:
