@@ -24,7 +24,7 @@ TOPICS = (
     BagTopic("camera/overhead/image_raw", Image, qos.sensor("reliable")),
     BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
     BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
-    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, has_header=False),
+    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, on_time_axis=False),
     BagTopic("episode", EpisodeStatus, qos.STATUS),
 )
 
@@ -58,6 +58,8 @@ def messages() -> dict[str, object]:
 def test_round_trip_bit_for_bit_and_in_order(tmp_path: Path) -> None:
     sent = {name: serialize_message(message) for name, message in messages().items()}
     with BagWriter(tmp_path / "bag", TOPICS) as bag:
+        bag.write("memory/markers", sent["memory/markers"])
+        assert bag.counts["memory/markers"] == 0, "no stamp was seen yet that could place it"
         for name, data in sent.items():
             bag.write(name, data)
     assert bag.counts == dict.fromkeys(sent, 1)

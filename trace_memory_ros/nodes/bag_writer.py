@@ -22,19 +22,23 @@ _INFINITE = QosTime(9_223_372_036, 854_775_807)
 
 @dataclass(frozen=True)
 class BagTopic:
-    """A topic to record. kind: message class. qos: that of the subscription, and what a player offers."""
+    """A topic to record. kind: message class. qos: that of the subscription, and what a player offers.
+
+    on_time_axis: its messages begin with a header stamped on the sensors' clock.
+    """
 
     name: str
     kind: type
     qos: QoSProfile
-    has_header: bool = True
+    on_time_axis: bool = True
 
 
 class BagWriter:
     """Writes raw messages to `folder`, which is replaced; a context manager.
 
-    Messages lie on the axis of header stamps, so that a bag recorded faster than real time plays at the robot's own
-    pace; one without a header gets the newest stamp seen. Equal times are told apart by 1 ns, in order of arrival.
+    Messages lie on the axis of the sensors' header stamps, so that a bag recorded faster than real time plays at the
+    robot's own pace; one that has no such stamp gets the newest seen, and before the first it is left out. Equal times are
+    told apart by 1 ns, in order of arrival.
     """
 
     def __init__(self, folder: Path, topics: Sequence[BagTopic]) -> None:
@@ -69,10 +73,12 @@ class BagWriter:
 
     def write(self, topic: str, data: bytes) -> None:
         """Append one serialised message. Raises `KeyError` for a topic that was not announced."""
-        if self._topics[topic].has_header:
+        if self._topics[topic].on_time_axis:
             self._newest_ns = max(self._newest_ns + 1, header_stamp_ns(data))
-        else:
+        elif self._newest_ns:
             self._newest_ns += 1
+        else:
+            return
         self._writer.write(self._connections[topic], self._newest_ns, data)
         self.counts[topic] += 1
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event
 
 from trace_memory_ros.evaluation.results import EpisodeResult, Mode, Recording
-from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes import episode_client
 from trace_memory_ros.nodes.bag_writer import BagWriter
-from trace_memory_ros.nodes.demo_observer import EpisodeObserver
+from trace_memory_ros.nodes.demo_observer import TOPICS, EpisodeObserver
 from trace_memory_ros.nodes.demo_plan import CellPlan, PlannedEpisode
 from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, private_environment
@@ -143,7 +143,7 @@ class _Runner:
         with BagWriter(self._where.bag, TOPICS) as bag:
             outcome = self._play(planned, bag)
             self._observer.wait_records(outcome.ticks_published)
-            self._observer.begin_nothing()
+            self._observer.release_bag()
             return outcome
 
     def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> episode_client.EpisodeResult:
@@ -156,7 +156,7 @@ class _Runner:
         finally:
             self._in_episode = False
 
-    def _on_status(self, message: object) -> None:
+    def _on_status(self, message: EpisodeStatus) -> None:
         self._status_at = time.monotonic()
         self._observer.on_status(message)
 
@@ -169,9 +169,7 @@ class _Runner:
         if self._in_episode and silent_s > STALL_S:
             raise EpisodeFailed(f"arm_sim_node has published no episode status for {silent_s:.0f} s")
 
-    def _result(
-        self, planned: PlannedEpisode, outcome: episode_client.EpisodeResult, wall_s: float
-    ) -> EpisodeResult:
+    def _result(self, planned: PlannedEpisode, outcome: episode_client.EpisodeResult, wall_s: float) -> EpisodeResult:
         records = self._observer.records
         return EpisodeResult(
             task=outcome.task,

@@ -32,9 +32,9 @@ TOPICS = (
     BagTopic("command", JointTrajectory, qos.COMMAND),
     BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
     BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
-    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, has_header=False),
+    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, on_time_axis=False),
     BagTopic("episode", EpisodeStatus, qos.STATUS),
-    BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS),
+    BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS, on_time_axis=False),
 )
 AFTER_CUE_S = 0.3
 AT_BRANCH_S = 0.8
@@ -65,12 +65,16 @@ class EpisodeObserver:
         """Forget the last episode; keep pictures of the next one where `record`, and all its topics in `bag`."""
         self._clear()
         self._keep_pictures = record
-        for subscription in self._bag_subscriptions:
-            self._client.node.destroy_subscription(subscription)
-        self._bag_subscriptions = []
         self._bag = bag
         if bag is not None:
             self._bag_subscriptions = subscribe_raw(self._client.node, TOPICS, self._on_raw)
+
+    def release_bag(self) -> None:
+        """Write nothing more into the bag."""
+        self._bag = None
+        for subscription in self._bag_subscriptions:
+            self._client.node.destroy_subscription(subscription)
+        self._bag_subscriptions = []
 
     def wait_connected(self, timeout_s: float = 20.0) -> None:
         """Wait until every topic has a publisher. Raises `EpisodeFailed` naming those that have none."""
@@ -180,6 +184,5 @@ def _rows(values: Sequence[Any]) -> NDArray[np.float32]:
 
 def _picture(data: bytes) -> NDArray[np.uint8]:
     message = deserialize_message(data, Image)
-    return decode(
-        message.data, message.encoding, message.height, message.width, message.step, message.is_bigendian
-    )
+    size = (message.height, message.width, message.step)
+    return decode(message.data, message.encoding, *size, message.is_bigendian)

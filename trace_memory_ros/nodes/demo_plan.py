@@ -52,7 +52,9 @@ class DemoOptions:
             if count < 0 or count % 2:
                 raise ValueError(f"{name} = {count}: give an even number, so that both cues come equally often")
         if self.pause_s < 0 or self.realtime_s < 0 or self.jobs < 0:
-            raise ValueError(f"pause {self.pause_s} s, real time {self.realtime_s} s, jobs {self.jobs}: must not be negative")
+            raise ValueError(
+                f"pause {self.pause_s} s, real time {self.realtime_s} s, jobs {self.jobs}: must not be negative"
+            )
         if not self.episodes and not self.pause_episodes and not self.realtime_s:
             raise ValueError("no episodes, no pause episodes and no real time: nothing to run")
 

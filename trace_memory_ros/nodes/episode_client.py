@@ -98,6 +98,7 @@ class EpisodeClient:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._recording = _Recording()
+        self.on_status: Callable[[EpisodeStatus], None] | None = None
         self._clients: dict[str, Any] = {}
         self.node.create_subscription(MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION)
         self.node.create_subscription(EpisodeStatus, "episode", self._on_status, qos.STATUS)
@@ -182,43 +183,54 @@ class EpisodeClient:
                     self.spin_until(lambda: False, 0.1)
                 label = self.state(node, left_s)
 
-    def run(
+    def begin(
         self,
         scenario: Scenario,
         mode: str = "realtime",
-        timeout_s: float = 300.0,
-        on_tick: Callable[[EpisodeStatus], None] | None = None,
         sim: str = "arm_sim_node",
         memory: str = "memory_node",
         policy: str = "policy_node",
-    ) -> EpisodeResult:
-        """One episode: set the scenario, reset memory and policy, start, wait for its end.
-
-        mode: `realtime` or `lockstep`. on_tick: called with every status received. Raises `EpisodeFailed` when it doesn't
-        finish within `timeout_s` of wall time.
-        """
+    ) -> None:
+        """Set the scenario, reset memory and policy, start. `received` and `status` then tell of this episode."""
         self.trigger(f"{sim}/stop")
         values = {"task": scenario.task, "seed": scenario.seed, "cue": scenario.cue, "mode": mode}
         self.set_parameters(sim, {**values, "extra_pause_s": float(scenario.extra_pause_s)})
         for node in (memory, policy):
             self.trigger(f"{node}/reset")
-        self._recording = recording = _Recording()
-        self._on_tick = on_tick
+        self._recording = _Recording()
         self.trigger(f"{sim}/start")
-        if not self.spin_until(lambda: self._finished(scenario), timeout_s):
-            seen = "no status" if recording.status is None else f"{recording.status.elapsed_s:.1f} s simulated"
-            self.trigger(f"{sim}/stop")
-            raise EpisodeFailed(
-                f"{scenario} did not finish within {timeout_s:g} s ({seen}, {len(recording.conditions)} ticks)"
-            )
+
+    def run(
+        self,
+        scenario: Scenario,
+        mode: str = "realtime",
+        timeout_s: float = 300.0,
+        on_status: Callable[[EpisodeStatus], None] | None = None,
+    ) -> EpisodeResult:
+        """One episode from `begin` to its end.
+
+        mode: `realtime` or `lockstep`. on_status: called with every status received, about 10 per simulated second.
+        Raises `EpisodeFailed` when it doesn't finish within `timeout_s` of wall time.
+        """
+        self.on_status = on_status
+        try:
+            self.begin(scenario, mode)
+            if not self.spin_until(lambda: self._finished(scenario), timeout_s):
+                self.trigger("arm_sim_node/stop")
+                raise EpisodeFailed(f"{scenario} did not finish within {timeout_s:g} s: {len(self.received)} conditions came")
+        finally:
+            self.on_status = None
+        recording = self._recording
         assert recording.status is not None
         # The last condition may still be on its way when the end is announced.
         expected = int(recording.status.ticks_expected)
         self.spin_until(lambda: len(recording.conditions) >= expected, 1.0)
-        self._on_tick = None
         return _result(recording)
 
-    _on_tick: Callable[[EpisodeStatus], None] | None = None
+    @property
+    def received(self) -> Sequence[ReceivedCondition]:
+        """Conditions of the episode so far, in the order they came."""
+        return self._recording.conditions
 
     def _finished(self, scenario: Scenario) -> bool:
         status = self._recording.status
@@ -245,8 +257,8 @@ class EpisodeClient:
     def _on_status(self, message: EpisodeStatus) -> None:
         self._recording.status = message
         self._recording.running |= message.phase == EpisodeStatus.RUNNING
-        if self._on_tick:
-            self._on_tick(message)
+        if self.on_status:
+            self.on_status(message)
 
 
 def _result(recording: _Recording) -> EpisodeResult:

@@ -1,0 +1,196 @@
+"""policy_node in its own process, over DDS: the same observation as the memory's, and no command it shouldn't give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
+
+from trace_memory_ros.nodes import conversion
+from trace_memory_ros.nodes.policy_loading import load_policy
+from trace_memory_ros.nodes.processes import NodeGroup
+from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.runtime import checkpoint
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+
+POLICY = "policy/policy_node"
+
+
+class Partner:
+    """What memory_node would publish, with random content, and what the policy should answer."""
+
+    def __init__(self, robot: Robot, folder: Path) -> None:
+        self.robot = robot
+        loaded = checkpoint.load(folder)
+        self.policy = load_policy(loaded)
+        self.observer = LockstepObserver(loaded.config.observation)
+        self.model_id = loaded.model_id
+        self.tick = 0
+
+    def condition(self, seed: int, stamp_ns: int) -> Condition:
+        shape = self.policy.config.condition
+        rng = np.random.default_rng(seed)
+        values = (rng.standard_normal(size) for size in (shape.tokens * shape.width, shape.width, shape.address))
+        tokens, vector, address = (value.astype(np.float32) for value in values)
+        self.tick += 1
+        return Condition(
+            episode=1,
+            tick=self.tick - 1,
+            stamp_ns=stamp_ns,
+            status=ConditionStatus.OK,
+            reason="",
+            mechanism="trace",
+            model_id=self.model_id,
+            tokens=tokens.reshape(shape.tokens, shape.width),
+            vector=vector,
+            read_weights=np.full(shape.tokens, 1 / shape.tokens, np.float32),
+            address=address,
+            wrote=False,
+            input_stamps_ns=dict.fromkeys((*CAMERAS, "joint_states"), stamp_ns),
+        )
+
+    def send(self, condition: Condition) -> None:
+        self.robot.condition_publisher.publish(
+            conversion.condition_message(condition, [*condition.input_stamps_ns])
+        )
+
+    def expected(self, seed: int, condition: Condition) -> np.ndarray:
+        images = {camera: picture(10 * seed + i) for i, camera in enumerate(CAMERAS)}
+        return self.policy.act(self.observer.observe(images, posture(seed)), condition)
+
+    def act(self, seed: int) -> np.ndarray:
+        """A whole tick: streams, condition, and the command that comes back."""
+        stamp = self.robot.send_tick(seed)
+        condition = self.condition(seed, stamp)
+        self.send(condition)
+        return self.answer(stamp)
+
+    def answer(self, stamp_ns: int) -> np.ndarray:
+        def found() -> list[np.ndarray]:
+            return [
+                conversion.command_targets(message, ACTION_NAMES)
+                for message in self.robot.commands
+                if conversion.stamp_ns(message.header.stamp) == stamp_ns
+            ]
+
+        self.robot.wait(found, f"a command for {stamp_ns}")
+        return found()[0]
+
+    def wait_fault(self, *words: str) -> None:
+        """Wait until one fault in /diagnostics carries all `words`."""
+
+        def seen() -> bool:
+            status = self.robot.health.get(POLICY)
+            return status is not None and any(all(word in entry.value for word in words) for entry in status.values)
+
+        self.robot.wait(seen, f"a fault with {words} in /diagnostics")
+
+
+@pytest.fixture
+def partner(policy_robot: Robot, nodes: NodeGroup, checkpoints: dict[str, Path]) -> Partner:
+    policy_robot.reset("policy_node")
+    policy_robot.commands.clear()
+    policy_robot.health.clear()
+    assert nodes[POLICY].running
+    return Partner(policy_robot, checkpoints["trace"])
+
+
+def test_commands_are_those_of_the_same_policy_on_the_same_observation(partner: Partner) -> None:
+    for seed in range(4):
+        stamp = partner.robot.send_tick(seed)
+        condition = partner.condition(seed, stamp)
+        partner.send(condition)
+        np.testing.assert_array_equal(partner.answer(stamp).astype(np.float32), partner.expected(seed, condition))
+    message = partner.robot.commands[-1]
+    assert message.joint_names == list(ACTION_NAMES)
+    duration = message.points[0].time_from_start
+    assert duration.sec * 10**9 + duration.nanosec == PERIOD_NS
+
+
+def test_a_condition_that_overtakes_its_images_waits_for_them(partner: Partner) -> None:
+    stamp = partner.robot.next_stamp()
+    condition = partner.condition(3, stamp)
+    partner.send(condition)
+    partner.robot.send_joints(stamp, posture(3))
+    for i, camera in enumerate(CAMERAS):
+        partner.robot.send_image(camera, stamp, picture(30 + i))
+    np.testing.assert_array_equal(partner.answer(stamp).astype(np.float32), partner.expected(3, condition))
+
+
+def test_a_sample_that_never_comes_is_named_and_the_arm_holds(partner: Partner) -> None:
+    held = partner.act(1)
+    stamp = partner.robot.send_tick(2, skip=("left_wrist",))
+    partner.send(partner.condition(2, stamp))
+    np.testing.assert_array_equal(partner.answer(stamp), held)
+    partner.wait_fault("no sample of left_wrist")
+
+
+def test_a_condition_of_another_model_gets_no_command(partner: Partner, nodes: NodeGroup, checkpoints: dict[str, Path]) -> None:
+    partner.act(1)
+    foreign = checkpoint.load(checkpoints["foreign"]).model_id
+    logged = nodes[POLICY].log.count(foreign[:12])
+    refused = []
+    for seed in (2, 3):
+        stamp = partner.robot.send_tick(seed)
+        partner.send(replace(partner.condition(seed, stamp), model_id=foreign))
+        refused.append(stamp)
+    partner.wait_fault(foreign[:12], partner.model_id[:12], "same checkpoint")
+    partner.act(4)
+    assert not {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands} & set(refused)
+    nodes[POLICY].wait_log(foreign[:12], PATIENCE_S)
+    assert nodes[POLICY].log.count(foreign[:12]) == logged + 1
+
+
+def test_a_condition_of_another_width_gets_no_command(partner: Partner) -> None:
+    partner.act(1)
+    stamp = partner.robot.send_tick(2)
+    condition = partner.condition(2, stamp)
+    partner.send(replace(condition, tokens=np.zeros((2, 5), np.float32), read_weights=np.zeros(2, np.float32)))
+    partner.wait_fault("10 token numbers")
+    partner.act(3)
+    assert stamp not in {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands}
+
+
+def test_a_stale_condition_holds_for_a_while_then_commands_stop(partner: Partner) -> None:
+    held = partner.act(1)
+    stamp = partner.robot.next_stamp()
+    stale = replace(partner.condition(2, stamp), status=ConditionStatus.STALE, reason="left_wrist is silent")
+    partner.send(stale)
+    np.testing.assert_array_equal(partner.answer(stamp), held)
+    partner.wait_fault("memory is STALE: left_wrist is silent")
+
+    def stopped() -> bool:
+        partner.send(replace(stale, stamp_ns=partner.robot.next_stamp(), tick=partner.tick))
+        partner.tick += 1
+        status = partner.robot.health[POLICY]
+        return any("commands stopped" in entry.value for entry in status.values)
+
+    partner.robot.wait(stopped, "the policy to stop commanding")
+    given = len(partner.robot.commands)
+    partner.robot.client.spin_until(lambda: False, 0.3)
+    assert len(partner.robot.commands) <= given + 1
+    partner.act(5)
+
+
+def test_an_invalid_condition_at_the_start_gets_no_command(partner: Partner) -> None:
+    stamp = partner.robot.send_tick(1)
+    none = np.zeros(0, np.float32)
+    empty = {"tokens": none.reshape(0, 8), "vector": none, "address": none, "read_weights": none}
+    partner.send(replace(partner.condition(1, stamp), status=ConditionStatus.INVALID, reason="no image yet", **empty))
+    partner.wait_fault("memory is INVALID: no image yet")
+    partner.act(2)
+    assert stamp not in {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands}
+
+
+def test_deactivation_stops_commands(partner: Partner) -> None:
+    partner.act(1)
+    partner.robot.client.change_state("policy_node", "deactivate")
+    stamp = partner.robot.send_tick(2)
+    partner.send(partner.condition(2, stamp))
+    partner.robot.client.change_state("policy_node", "activate")
+    partner.act(3)
+    assert stamp not in {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands}
