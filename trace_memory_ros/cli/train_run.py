@@ -19,8 +19,9 @@ from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.demonstrations import collect
-from trace_memory_ros.learning.recipe import Recipe, Stage
-from trace_memory_ros.learning.trainer import Progress as Step
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.progress import Progress as Step
+from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
@@ -28,7 +29,7 @@ from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
-CLOCK = PathLength(threshold=1.0, deadband=0.05)
+CLOCK = PathLength(threshold=5.0, deadband=0.05)
 """About fifty writes in a 24 s episode, none while the arm stands (standardised state, see docs/training.md)."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
@@ -54,6 +55,9 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     if args.resume and resume.exists():
         trainer.load(resume)
         console.print(f"resumed at step {trainer.step} of {recipe.steps}")
+    elif list(agent.memory.parameters()):
+        learn_memory(agent, train_builder, held_builder, recipe, args.seed, _print)
+        trainer.save(resume)
     last = _optimise(trainer, recipe, resume)
     figures: dict[str, Any] = {
         "train_branch_accuracy": last.train_branch_accuracy,
@@ -75,12 +79,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
 
 def _recipe(args: argparse.Namespace) -> Recipe:
     recipe = Recipe()
-    scale = args.steps_scale
-    stages = tuple(Stage(s.clock_factor, max(1, round(s.steps * scale))) for s in recipe.stages)
-    if args.memory == "none":
-        # Nothing is carried over a delay, so there is nothing to lengthen in stages.
-        stages = (Stage(1.0, sum(s.steps for s in stages)),)
-    return replace(recipe, stages=stages, pairs=args.pairs or recipe.pairs)
+    return replace(recipe, steps=args.steps or recipe.steps, pairs=args.pairs or recipe.pairs)
 
 
 def _design(args: argparse.Namespace) -> build.Design:
@@ -114,13 +113,17 @@ def _optimise(trainer: Trainer, recipe: Recipe, resume: Path) -> Step:
 
         def report(step: Step) -> None:
             bar.update(task, completed=step.step)
-            losses = "  ".join(f"{name} {value:.4f}" for name, value in step.losses.items())
-            bar.console.print(
-                f"step {step.step:5d}  clock x{step.clock_factor:g}  branch accuracy: train "
-                f"{step.train_branch_accuracy:.2f}, held out {step.held_out_branch_accuracy:.2f}  {losses}"
-            )
+            _print(step)
 
         return trainer.run(report, REPORT_EVERY, resume)
+
+
+def _print(step: Step) -> None:
+    losses = "  ".join(f"{name} {value:.4f}" for name, value in step.losses.items())
+    console.print(
+        f"{step.phase} {step.step:5d}  clock x{step.clock_factor:g}  branch accuracy: train "
+        f"{step.train_branch_accuracy:.2f}, held out {step.held_out_branch_accuracy:.2f}  {losses}"
+    )
 
 
 def _closed_loop(folder: Path, task: str, episodes: int) -> dict[str, Any]:

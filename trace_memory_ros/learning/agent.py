@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.learning.batches import EpisodeBatch
-from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
 from trace_memory_ros.observation.encoder import ContentEncoder
 from trace_memory_ros.policies.act import ActPolicy, chunk_l1
 
-
-class Losses(NamedTuple):
-    """The summed loss and its parts, for the optimiser and for people."""
-
-    total: Tensor
-    parts: dict[str, float]
+Losses = dict[str, Tensor]
 
 
 class Agent(nn.Module):
@@ -35,7 +27,7 @@ class Agent(nn.Module):
         content = self.encoder(batch.writes.thumbnails, batch.writes.state)
         return MemoryInput(content, batch.writes.xi, batch.writes.delta, content[:, :1].expand_as(content))
 
-    def recall(self, batch: EpisodeBatch) -> tuple[Readout, dict[str, Tensor]]:
+    def recall(self, batch: EpisodeBatch) -> tuple[Readout, Losses]:
         """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses."""
         xs = self.memory.embed(self.memory_inputs(batch))
         size, reads = batch.last_write.shape
@@ -52,29 +44,49 @@ class Agent(nn.Module):
         readout, _ = self.recall(batch)
         return self._act(batch, readout, None)
 
-    def losses(self, batch: EpisodeBatch, recipe: Recipe) -> Losses:
-        """Chunk L1, the optional KL, and the memory's weighted auxiliary terms (TRACE eq. 38)."""
-        readout, auxiliary = self.recall(batch)
+    def losses(self, batch: EpisodeBatch) -> Losses:
+        """Chunk L1, the optional KL, and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
+        readout, losses = self.recall(batch)
         target = self.policy.normalise_actions(batch.actions)
-        parts = {}
         latent = None
         if self.policy.config.latent:
-            latent, parts["kl"] = self.policy.infer_latent(target.flatten(0, 1), batch.raw_state.flatten(0, 1))
-        parts["chunk_l1"] = chunk_l1(
-            self._act(batch, readout, latent).flatten(0, 1), target.flatten(0, 1), batch.valid.flatten(0, 1)
-        )
-        parts |= auxiliary
-        weights = {
-            "chunk_l1": 1.0,
-            "kl": recipe.kl_weight,
-            "balance": recipe.balance_weight,
-            "entropy": recipe.entropy_weight,
-            "consistency": recipe.consistency_weight,
-        }
-        total = torch.stack([weights[name] * value for name, value in parts.items()]).sum()
-        return Losses(total, {name: float(value.detach()) for name, value in parts.items()})
+            latent, losses["kl"] = self.policy.infer_latent(target.flatten(0, 1), batch.raw_state.flatten(0, 1))
+        losses["chunk_l1"] = chunk_l1(self._act(batch, readout, latent), target, batch.valid)
+        return losses
 
     def _act(self, batch: EpisodeBatch, readout: Readout, latent: Tensor | None) -> Tensor:
         memory = (readout.tokens, readout.vector, readout.address)
         chunks = self.policy(batch.images.flatten(0, 1), batch.raw_state.flatten(0, 1), memory, latent)
         return chunks.reshape(*batch.last_write.shape, *chunks.shape[1:])
+
+
+class Foreteller(nn.Module):
+    """An agent's encoder and memory under a small head that foretells the chunk from the read vector and the state.
+
+    The head is thrown away after the memory-first phase; it makes the path from cue to loss short.
+    """
+
+    def __init__(self, agent: Agent, hidden: int = 128) -> None:
+        super().__init__()
+        self.agent = agent
+        self.shape = (agent.policy.config.chunk, len(agent.policy.config.action_names))
+        inputs = agent.memory.dims.width + agent.memory.address_width + agent.encoder.config.state_dim
+        outputs = self.shape[0] * self.shape[1]
+        self.head = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+
+    def forward(self, batch: EpisodeBatch) -> Tensor:
+        """Normalised action chunks `(B, R, H, A)`."""
+        readout, _ = self.agent.recall(batch)
+        return self._foretell(batch, readout)
+
+    def losses(self, batch: EpisodeBatch) -> Losses:
+        """Chunk L1 of the head and the memory's auxiliary terms, unweighted."""
+        readout, losses = self.agent.recall(batch)
+        target = self.agent.policy.normalise_actions(batch.actions)
+        losses["chunk_l1"] = chunk_l1(self._foretell(batch, readout), target, batch.valid)
+        return losses
+
+    def _foretell(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
+        state = batch.reads.state.flatten(0, 1)
+        chunks = self.head(torch.cat([readout.vector, readout.address, state], dim=-1))
+        return chunks.reshape(*batch.last_write.shape, *self.shape)

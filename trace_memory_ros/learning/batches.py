@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, increments, scaled
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.runtime.clock import UpdateClock
 
 
@@ -28,8 +27,9 @@ class Evidence(NamedTuple):
 class EpisodeBatch(NamedTuple):
     """B episodes with T padded writes and R reads each.
 
-    mask `(B, T)` bool; last_write `(B, R)` index of the newest write at or before each read; images `(B, R, C, 3, P, P)`
-    in 0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool.
+    mask `(B, T)` bool; last_write `(B, R)` index of the newest write at or before each read; images
+    `(B, R, C, 3, P, P)` in 0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid
+    `(B, R, H)` bool.
     """
 
     writes: Evidence
@@ -44,35 +44,40 @@ class EpisodeBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchBuilder:
-    """Assembles batches from a set, its train-split statistics, the final update clock and the policy's chunk length."""
+    """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length."""
 
     data: TrainingSet
     statistics: Statistics
     clock: UpdateClock
     chunk: int
-    thumbnail_px: int
 
-    def build(self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]]) -> EpisodeBatch:
-        """The episodes `indices`, each with its own clock factor and read ticks (equally many for all)."""
+    def build(
+        self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]], pictures: bool = True
+    ) -> EpisodeBatch:
+        """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
+
+        Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
+        """
         episodes = [self.data.episodes[i] for i in indices]
-        writes = [
-            np.flatnonzero(scaled(self.clock, factor).write_mask(e.state)) for e, factor in zip(episodes, factors)
-        ]
+        clocks = [scaled(self.clock, factor) for factor in factors]
+        writes = [np.flatnonzero(clock.write_mask(e.state)) for e, clock in zip(episodes, clocks, strict=True)]
         longest = max(len(w) for w in writes)
         mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
         for row, w in enumerate(writes):
             mask[row, : len(w)] = True
-        last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads)]
-        write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes)]
-        read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads)]
-        targets = [self._targets(e, r) for e, r in zip(episodes, reads)]
+        last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
+        write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes, strict=True)]
+        read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
+        seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
+        cameras = None if pictures else 0
+        targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         return EpisodeBatch(
             _stack(write_parts),
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([_pixels(e.demo.images[r]) for e, r in zip(episodes, reads)]),
-            torch.from_numpy(np.stack([e.demo.state[r] for e, r in zip(episodes, reads)]).astype(np.float32)),
+            torch.stack([_pixels(demo.images[r, :cameras]) for demo, r in seen]),
+            torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
         )
@@ -90,8 +95,8 @@ class BatchBuilder:
     def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float32]) -> Evidence:
         statistics = self.statistics
         return Evidence(
-            _pixels(thumbnails(episode.demo.images[ticks], self.thumbnail_px)),
-            torch.from_numpy(episode.state[ticks].astype(np.float32)),
+            _pixels(episode.thumbnails[ticks]),
+            torch.from_numpy(episode.state[ticks]),
             torch.from_numpy(statistics.xi.apply(episode.xi[ticks]) if statistics.xi else episode.xi[ticks]),
             torch.from_numpy(statistics.delta.apply(delta) if statistics.delta else delta),
         )
@@ -111,13 +116,13 @@ def _pixels(images: NDArray[np.uint8]) -> Tensor:
 
 
 def _stack(parts: list[Evidence]) -> Evidence:
-    return Evidence(*(torch.stack(fields) for fields in zip(*parts)))
+    return Evidence(*(torch.stack(fields) for fields in zip(*parts, strict=True)))
 
 
 def sample_reads(
-    rng: np.random.Generator, episode: Episode, count: int, near_branch: float, reach: int = 10
+    rng: np.random.Generator, episode: Episode, count: int, near_branch: float, reach: int
 ) -> NDArray[np.int64]:
-    """`count` read ticks, a share of them within `reach` ticks after the branch, where the memory decides the action."""
+    """`count` read ticks, a share of them from just before to `reach` ticks after the branch, where memory decides."""
     near = rng.random(count) < near_branch
     branch = episode.demo.branch_tick
     around = rng.integers(max(branch - 2, 0), min(branch + reach, episode.demo.ticks), count)
@@ -132,7 +137,7 @@ def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=rng)
 
-    cameras = batch.images.shape[2]
+    cameras = batch.writes.thumbnails.shape[2]
     gain = 1.0 + strength.brightness * normal(size, 1, 1, 1, 1, 1)
     gain = gain + strength.colour_gain * normal(size, 1, cameras, 3, 1, 1)
     offset = strength.state_offset * normal(size, 1, batch.writes.state.shape[-1])
@@ -152,7 +157,7 @@ def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -
     return batch._replace(
         writes=evidence(batch.writes),
         reads=evidence(batch.reads),
-        images=shift(pixels(batch.images), rng, strength.shift_px),
+        images=shift(pixels(batch.images), rng, strength.shift_px) if batch.images.shape[2] else batch.images,
     )
 
 

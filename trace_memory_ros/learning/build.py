@@ -46,13 +46,13 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuil
     mask[: len(BASE_CHANNELS)] = not design.observation.base_masked
     state = fit_state((demo for pair in training for demo in pair), mask)
     clock = UpdateClock(design.clock)
-    train_set = TrainingSet.build(training, state, design.depth)
-    statistics = fit_statistics(train_set, state, clock)
-    held_set = TrainingSet.build(held_out, state, design.depth)
     px = design.observation.thumbnail_px
+    train_set = TrainingSet.build(training, state, design.depth, px)
+    held_set = TrainingSet.build(held_out, state, design.depth, px)
+    statistics = fit_statistics(train_set, state, clock)
     return (
-        BatchBuilder(train_set, statistics, clock, design.chunk, px),
-        BatchBuilder(held_set, statistics, clock, design.chunk, px),
+        BatchBuilder(train_set, statistics, clock, design.chunk),
+        BatchBuilder(held_set, statistics, clock, design.chunk),
     )
 
 
@@ -95,7 +95,8 @@ def _set_normalisers(policy: ActPolicy, statistics: Statistics) -> None:
 @torch.no_grad()
 def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
     indices = list(range(min(episodes, len(builder.data.episodes))))
-    batch = builder.build(indices, [1.0] * len(indices), [np.zeros(1, dtype=np.int64)] * len(indices))
+    reads = [np.zeros(1, dtype=np.int64)] * len(indices)
+    batch = builder.build(indices, [1.0] * len(indices), reads, pictures=False)
     agent.memory.calibrate(agent.memory_inputs(batch), batch.mask)
 
 

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
 from trace_memory_ros.signature.streaming import StreamingSignature
-
 
 ACTION_STD_FLOOR = 0.05
 """rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
@@ -20,10 +22,11 @@ ACTION_STD_FLOOR = 0.05
 
 @dataclass(frozen=True)
 class Episode:
-    """A demonstration with its standardised state `(T, 17)` (float64) and raw signature `(T, S)` (float32)."""
+    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, 17)` and raw signature `(T, S)`."""
 
     demo: Demonstration
-    state: NDArray[np.float64]
+    thumbnails: NDArray[np.uint8]
+    state: NDArray[np.float32]
     xi: NDArray[np.float32]
 
 
@@ -40,13 +43,17 @@ class Statistics:
     action_mean: NDArray[np.float32]
     action_std: NDArray[np.float32]
 
+    def normalise_actions(self, actions: Tensor) -> Tensor:
+        """Actions `(..., A)` in standard deviations from the train split's mean."""
+        return (actions - torch.from_numpy(self.action_mean)) / torch.from_numpy(self.action_std)
 
-def signatures(state: NDArray[np.float64], depth: int) -> NDArray[np.float32]:
+
+def signatures(state: NDArray[np.float32], depth: int) -> NDArray[np.float32]:
     """Every prefix signature `(T, S)` of a standardised path `(T, 17)`, by the streaming update that live ticks use."""
     stream = StreamingSignature(state.shape[1], depth)
     out = np.empty((len(state), stream.size), dtype=np.float32)
     for row, now in zip(out, state, strict=True):
-        stream.update(now)
+        stream.update(now.astype(np.float64))
         row[:] = stream.value()
     return out
 
@@ -78,14 +85,16 @@ class TrainingSet:
         return len(self.episodes) // 2
 
     @classmethod
-    def build(cls, pairs: Iterable[tuple[Demonstration, Demonstration]], state: Standardiser, depth: int) -> TrainingSet:
-        """Standardise the states of `pairs` and stream their signatures."""
+    def build(
+        cls, pairs: Iterable[tuple[Demonstration, Demonstration]], state: Standardiser, depth: int, thumbnail_px: int
+    ) -> TrainingSet:
+        """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
         episodes = []
         for pair in pairs:
             for demo in pair:
-                normal = state.apply64(demo.state)
+                normal = state.apply(demo.state)
                 xi = signatures(normal, depth) if depth else np.zeros((demo.ticks, 0), np.float32)
-                episodes.append(Episode(demo, normal, xi))
+                episodes.append(Episode(demo, thumbnails(demo.images, thumbnail_px), normal, xi))
         return cls(episodes)
 
 

@@ -6,21 +6,6 @@ from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One stage of the delay curriculum: write every `clock_factor` times the final update interval, for `steps` steps.
-
-    A coarser clock shortens the delay in updates between cue and branch without changing the episode.
-    """
-
-    clock_factor: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        if self.clock_factor < 1.0 or self.steps < 1:
-            raise ValueError(f"{self}: clock_factor must be at least 1 and steps at least 1")
-
-
-@dataclass(frozen=True)
 class Augmentation:
     """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations."""
 
@@ -36,17 +21,49 @@ class Augmentation:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Data, curriculum and optimiser of one run."""
+class MemoryFirst:
+    """The first phase: encoder and memory learn to foretell the expert's chunk through a small head, without pictures.
 
-    pairs: int = 120
-    held_out_pairs: int = 16
+    clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
+    delay in updates grows without changing the episode. A stage ends when the branch accuracy on training episodes
+    reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
+    """
+
+    clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)
+    stage_steps: int = 600
+    settle_steps: int = 100
+    check_steps: int = 25
+    check_pairs: int = 10
+    enough: float = 0.95
+    batch_pairs: int = 8
+    reads: int = 16
+    near_branch: float = 0.75
+    learning_rate: float = 2e-3
+
+    def __post_init__(self) -> None:
+        if not self.clock_factors or min(self.clock_factors) < 1.0:
+            raise ValueError(f"MemoryFirst.clock_factors = {self.clock_factors}: at least one, each at least 1")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Data, phases and optimiser of one run; `steps` is the length of the joint phase.
+
+    branch_reach: ticks after the branch that count as near it; beyond, the robot's own motion gives the branch away.
+    memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's.
+    """
+
+    pairs: int = 90
+    held_out_pairs: int = 12
     first_held_out_seed: int = 100_000
-    stages: tuple[Stage, ...] = (Stage(8.0, 200), Stage(4.0, 200), Stage(2.0, 300), Stage(1.0, 900))
+    memory_first: MemoryFirst = field(default_factory=MemoryFirst)
+    steps: int = 2000
     batch_pairs: int = 6
     reads: int = 8
-    reads_near_branch: float = 0.5
+    near_branch: float = 0.3
+    branch_reach: int = 5
     learning_rate: float = 1e-3
+    memory_rate: float = 0.3
     weight_decay: float = 1e-3
     warm_up_steps: int = 50
     gradient_clip: float = 1.0
@@ -57,25 +74,20 @@ class Recipe:
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
-        for name in ("pairs", "held_out_pairs", "batch_pairs", "reads"):
+        for name in ("pairs", "held_out_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Recipe.{name} = {getattr(self, name)}: must be at least 1")
-        if not self.stages:
-            raise ValueError("Recipe.stages is empty: at least one curriculum stage is needed")
 
-    @property
-    def steps(self) -> int:
-        return sum(stage.steps for stage in self.stages)
-
-    def stage_at(self, step: int) -> Stage:
-        """The stage that `step` (from 0) belongs to; the last one from its end on."""
-        for stage in self.stages:
-            if step < stage.steps:
-                return stage
-            step -= stage.steps
-        return self.stages[-1]
+    def weight_of(self, loss: str) -> float:
+        """Weight of a named loss in the sum (TRACE eq. 38); 1 for the policy's own."""
+        weights = {
+            "kl": self.kl_weight,
+            "balance": self.balance_weight,
+            "entropy": self.entropy_weight,
+            "consistency": self.consistency_weight,
+        }
+        return weights.get(loss, 1.0)
 
     def to_dict(self) -> dict[str, object]:
-        out = asdict(self)
-        out["stages"] = [asdict(stage) for stage in self.stages]
-        return out
+        """Plain mapping for checkpoints and summaries."""
+        return asdict(self)

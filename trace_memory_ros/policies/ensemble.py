@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class TemporalEnsemble:
-    """Average what the live chunks say about this tick, older chunks weighing `exp(-decay * age)` with age 0 the oldest."""
+    """Average what the live chunks say about this tick, weighing them by `exp(-decay * i)`, i = 0 for the oldest."""
 
     def __init__(self, chunk: int, decay: float) -> None:
         if chunk < 1:

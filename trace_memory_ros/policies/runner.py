@@ -67,8 +67,8 @@ class ActRunner:
         want = (shape.tokens * shape.width, shape.width, shape.address)
         if got != want:
             raise ConditionMismatch(
-                f"condition with {got[0]} token numbers, vector of {got[1]}, address of {got[2]}; this policy was trained "
-                f"with {want[0]} ({shape.tokens} tokens of {shape.width}), {want[1]}, {want[2]}. "
+                f"condition with {got[0]} token numbers, vector of {got[1]}, address of {got[2]}; this policy was "
+                f"trained with {want[0]} ({shape.tokens} tokens of {shape.width}), {want[1]}, {want[2]}. "
                 "Start memory_node and policy_node with the same checkpoint."
             )
         return (

@@ -1,0 +1,65 @@
+"""One optimiser step on one random batch; shared by both training phases."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from trace_memory_ros.learning.agent import Losses
+from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.recipe import Recipe
+
+
+class Learner(Protocol):
+    """A module that turns a batch into named, unweighted losses."""
+
+    def losses(self, batch: EpisodeBatch) -> Losses: ...
+
+
+def draw_batch(
+    builder: BatchBuilder,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    clock_factor: float,
+    pairs: int,
+    reads: int,
+    near_branch: float,
+    pictures: bool = True,
+) -> EpisodeBatch:
+    """`pairs` random counterfactual pairs, augmented, at about `clock_factor` times the final update interval."""
+    chosen = rng.choice(builder.data.pairs, min(pairs, builder.data.pairs), replace=False)
+    indices = [int(i) for pair in chosen for i in (2 * pair, 2 * pair + 1)]
+    spread = math.log1p(recipe.augmentation.clock_jitter)
+    factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
+    ticks = [
+        sample_reads(rng, builder.data.episodes[i], reads, near_branch, recipe.branch_reach) for i in indices
+    ]
+    noise = torch.Generator().manual_seed(int(rng.integers(2**31)))
+    return augment(builder.build(indices, factors, ticks, pictures), noise, recipe.augmentation)
+
+
+def descend(
+    learner: Learner, optimiser: torch.optim.Optimizer, batch: EpisodeBatch, recipe: Recipe, step: int
+) -> dict[str, float]:
+    """One step down the weighted sum of `learner`'s losses; returns them.
+
+    Raises FloatingPointError, before anything is changed, when the sum is not finite.
+    """
+    losses = learner.losses(batch)
+    total = torch.stack([recipe.weight_of(name) * value for name, value in losses.items()]).sum()
+    if not torch.isfinite(total):
+        parts = {name: float(value) for name, value in losses.items()}
+        raise FloatingPointError(
+            f"the loss is {float(total)} at step {step} ({parts}): lower the learning rate or look for NaN in the "
+            "demonstrations"
+        )
+    optimiser.zero_grad(set_to_none=True)
+    total.backward()
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
+    optimiser.step()
+    return {name: float(value.detach()) for name, value in losses.items()}
