@@ -33,7 +33,8 @@ def test_expert_succeeds_slowly_and_smoothly(env: ArmEnv, cue: int, noise_std_ra
     for seed in SEEDS:
         steps = list(demonstrate(env, Scenario(env.task, seed, cue, noise_std_rad=noise_std_rad), render=False))
         outcome = env.outcome()
-        assert outcome.success and outcome.branch == cue and outcome.progress == 1.0, (seed, outcome)
+        assert outcome.success, (seed, outcome)
+        assert (outcome.branch, outcome.progress) == (cue, 1.0), (seed, outcome)
         if noise_std_rad == 0.0:
             assert len(steps) * PERIOD_S >= 20.0
             path = np.stack([joints(step) for step in steps])

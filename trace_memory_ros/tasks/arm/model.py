@@ -29,29 +29,7 @@ _JOINTS = (
 # A held part sits below the cup with its up axis against the hand's +x, whatever the approach was.
 _HELD_POSE = f"{layout.HAND + layout.PART_HALF} 0 0 0.70710678 0 -0.70710678 0"
 
-
-def build_model(task: str) -> mujoco.MjModel:
-    """Compile the scene of `task`; raises ValueError for an unknown task."""
-    if task not in TASK_NAMES:
-        raise ValueError(f"unknown arm task {task!r}: choose one of {', '.join(TASK_NAMES)}")
-    return mujoco.MjModel.from_xml_string(mjcf(task))
-
-
-def mjcf(task: str) -> str:
-    """MJCF text of the scene."""
-    arms = "".join(_arm(arm, 1 if arm == "left" else -1) for arm in ARMS)
-    actuators = "".join(
-        f'<position name="{arm}_joint_{i}" joint="{arm}_joint_{i}" kp="{kp}" kv="{kv}" ctrlrange="{limits}"/>'
-        for arm in ARMS
-        for i, (_, limits, kp, kv) in enumerate(_JOINTS, start=1)
-    )
-    welds = "".join(
-        f'<weld name="{arm}_suction" body1="{arm}_hand" body2="part" relpose="{_HELD_POSE}" active="false"'
-        ' solref="0.015 1" solimp="0.95 0.99 0.001"/>'
-        for arm in ARMS
-    )
-    return f"""
-<mujoco model="trace_memory_arm">
+_HEADER = f"""\
   <compiler angle="radian"/>
   <option timestep="{PHYSICS_STEP_S}" integrator="implicitfast" cone="pyramidal"/>
   <statistic center="0.5 0 0.2" extent="1"/>
@@ -76,7 +54,8 @@ def mjcf(task: str) -> str:
     <material name="glow" emission="0.6" specular="0"/>
     <material name="part" rgba="{PART_RGBA}" emission="0.35" specular="0"/>
   </asset>
-  <worldbody>
+"""
+_ROOM = f"""\
     <light name="lamp_room" pos="0.4 0.5 2.5" dir="0 -0.2 -1" directional="true" castshadow="false"
       diffuse="0.4 0.4 0.4"/>
     <camera name="overhead" pos="0.52 0 1.62" xyaxes="0 -1 0 1 0 0" fovy="43"/>
@@ -87,14 +66,42 @@ def mjcf(task: str) -> str:
     <geom type="box" pos="-0.09 0 -0.2" size="0.08 0.13 0.55" material="joint"/>
     <geom type="capsule" size="0.06" material="shell"
       fromto="-0.02 -{layout.SHOULDER_Y} {layout.SHOULDER_Z} -0.02 {layout.SHOULDER_Y} {layout.SHOULDER_Z}"/>
-    {_fixtures(task)}
-    {arms}
+"""
+_PART = f"""\
     <body name="part" pos="0.7 0 {layout.PART_HALF}">
       <freejoint name="part"/>
       <geom name="part" type="box" size="{layout.PART_HALF} {layout.PART_HALF} {layout.PART_HALF}" material="part"
         mass="0.05" contype="1" conaffinity="1" friction="1 0.02 0.001"/>
     </body>
-  </worldbody>
+"""
+
+
+def build_model(task: str) -> mujoco.MjModel:
+    """Compile the scene of `task`; raises ValueError for an unknown task."""
+    if task not in TASK_NAMES:
+        raise ValueError(f"unknown arm task {task!r}: choose one of {', '.join(TASK_NAMES)}")
+    return mujoco.MjModel.from_xml_string(mjcf(task))
+
+
+def mjcf(task: str) -> str:
+    """MJCF text of the scene."""
+    arms = "".join(_arm(arm, 1 if arm == "left" else -1) for arm in ARMS)
+    actuators = "".join(
+        f'<position name="{arm}_joint_{i}" joint="{arm}_joint_{i}" kp="{kp}" kv="{kv}" ctrlrange="{limits}"/>'
+        for arm in ARMS
+        for i, (_, limits, kp, kv) in enumerate(_JOINTS, start=1)
+    )
+    welds = "".join(
+        f'<weld name="{arm}_suction" body1="{arm}_hand" body2="part" relpose="{_HELD_POSE}" active="false"'
+        ' solref="0.015 1" solimp="0.95 0.99 0.001"/>'
+        for arm in ARMS
+    )
+    return f"""\
+<mujoco model="trace_memory_arm">
+{_HEADER}  <worldbody>
+{_ROOM}    {_fixtures(task)}
+    {arms}
+{_PART}  </worldbody>
   <equality>{welds}</equality>
   <actuator>{actuators}</actuator>
 </mujoco>"""

@@ -104,6 +104,9 @@ def draw(task: str, seed: int) -> Draws:
     green = rng.random(STATIONS) < 0.5
     green[EXTRA_PAUSE_STATION] = False
     pauses[green] = 0.0
+    # A pause as short as the others teaches a policy to stop, not to stay.
+    if rng.random() < 0.3:
+        pauses[EXTRA_PAUSE_STATION] = rng.uniform(1.5, 4.5)
     return Draws(
         cue_off_s=float(rng.uniform(2.0, 2.8)),
         speed=float(rng.uniform(0.9, 1.07)),
@@ -113,7 +116,7 @@ def draw(task: str, seed: int) -> Draws:
         part_yaw=float(rng.uniform(-0.4, 0.4)),
         start_offset=rng.uniform(-0.025, 0.025, len(JOINT_NAMES)),
         waypoint_seed=int(rng.integers(2**31)),
-        noise_std_rad=float(rng.uniform(0.0, 0.03)),
+        noise_std_rad=float(rng.uniform(0.01, 0.03)),
         distractors=_draw_distractors(rng),
         light_direction=np.array([*rng.uniform(-0.5, 0.5, 2), -1.0]),
         light_diffuse=rng.uniform(0.2, 0.4) * rng.uniform(0.9, 1.0, 3),
