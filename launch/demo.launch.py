@@ -63,7 +63,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
             # Three cameras lose most of their images on the default shared-memory transport.
             SetEnvironmentVariable(
-                "FASTDDS_BUILTIN_TRANSPORTS", EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
+                "FASTDDS_BUILTIN_TRANSPORTS",
+                EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
             ),
             SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl")),
             managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),

@@ -52,7 +52,8 @@ def generate_launch_description() -> LaunchDescription:
             *camera_arguments,
             DeclareLaunchArgument("joint_states_topic", default_value="joint_states", description="JointState topic."),
             DeclareLaunchArgument(
-                "odom_topic", default_value="odom", description="Base velocity; unused where the checkpoint masks the base.",
+                "odom_topic", default_value="odom",
+                description="Base velocity; unused where the checkpoint masks the base.",
             ),
             DeclareLaunchArgument(
                 "command_topic", default_value="command", description="Where policy_node sends its JointTrajectory.",
@@ -62,12 +63,14 @@ def generate_launch_description() -> LaunchDescription:
                 description="Quality of service of the sensor subscriptions.",
             ),
             DeclareLaunchArgument(
-                "policy", default_value="false", description="Start policy_node too. It moves the arm: read docs/nodes.md first.",
+                "policy", default_value="false",
+                description="Start policy_node too. It moves the arm: read docs/nodes.md first.",
             ),
             DeclareLaunchArgument("rviz", default_value="false", description="Open RViz with the memory panel."),
             # Three cameras lose most of their images on the default shared-memory transport.
             SetEnvironmentVariable(
-                "FASTDDS_BUILTIN_TRANSPORTS", EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
+                "FASTDDS_BUILTIN_TRANSPORTS",
+                EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
             ),
             managed("memory_node", model, topics),
             managed("marker_node", {}, topics[3:4]),

@@ -42,7 +42,8 @@ def tiny_checkpoint(
 ) -> str:
     """Write a checkpoint with random weights into `folder` and return its model_id.
 
-    Signature depth 2, three slots of width 8, a one-layer policy with chunks of 4 ticks that stays near the arms' middle.
+    Signature depth 2, three slots of width 8, a one-layer policy with chunks of 4 ticks that stays near the arms'
+    middle.
     """
     torch.manual_seed(seed)
     observation = observation or default_arm()

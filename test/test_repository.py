@@ -31,6 +31,7 @@ def tracked_files() -> list[Path]:
 
 FILES = tracked_files()
 PYTHON_FILES = [file for file in FILES if file.suffix == ".py"]
+PACKAGE_FILES = [file for file in PYTHON_FILES if file.is_relative_to(ROOT / "trace_memory_ros")]
 PAGES = [file for file in FILES if file.suffix == ".md"]
 
 
@@ -106,7 +107,7 @@ def test_package_xml_agrees_with_the_code() -> None:
     assert package.findtext("name") == trace_memory_ros.__name__
     assert package.findtext("version") == trace_memory_ros.__version__
     declared = {element.text for element in package if element.tag in {"depend", "exec_depend"}}
-    source = "\n".join(f.read_text(encoding="utf-8") for f in PYTHON_FILES if f.is_relative_to(ROOT / "trace_memory_ros"))
+    source = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE_FILES)
     imported = set(re.findall(r"^\s*from (\w+)\.(?:msg|srv|action) import", source, flags=re.MULTILINE))
     assert imported - declared == {trace_memory_ros.__name__}
 
@@ -151,7 +152,7 @@ def test_every_import_is_a_declared_dependency() -> None:
     declared = {name for file in ("core", "arrays", "ros", "peers") for name in pins(file)}
     distributions = packages_distributions()
     undeclared = set()
-    for file in (f for f in PYTHON_FILES if f.is_relative_to(ROOT / "trace_memory_ros")):
+    for file in PACKAGE_FILES:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []

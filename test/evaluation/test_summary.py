@@ -13,7 +13,10 @@ from trace_memory_ros.evaluation.summary import SummaryError, read_summary, writ
 
 
 def test_round_trip_of_nested_figures(tmp_path: Path) -> None:
-    figures = {"tasks": {"origin": {"trace": {"branch_success": 1.0, "ci95": [0.9, 1.0], "episodes": 20}}}, "none": None}
+    figures = {
+        "tasks": {"origin": {"trace": {"branch_success": 1.0, "ci95": [0.9, 1.0], "episodes": 20}}},
+        "none": None,
+    }
     path = write_summary(tmp_path / "new" / "folder", "trace-memory demo", figures)
     summary = read_summary(path)
     assert summary == read_summary(path.parent)

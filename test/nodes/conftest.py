@@ -30,7 +30,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def nodes(tmp_path_factory: pytest.TempPathFactory, domain_id: int, checkpoints: dict[str, Path]) -> Iterator[NodeGroup]:
+def nodes(
+    tmp_path_factory: pytest.TempPathFactory, domain_id: int, checkpoints: dict[str, Path]
+) -> Iterator[NodeGroup]:
     """memory_node in /memory, policy_node in /policy, and sim, memory and policy together in /loop."""
     folder = tmp_path_factory.mktemp("nodes")
     model = {"checkpoint": str(checkpoints["trace"]), "reliability": "reliable", "autostart": True}

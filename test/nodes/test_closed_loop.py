@@ -33,7 +33,9 @@ def run_some_ticks(client: EpisodeClient, mode: str) -> list[int]:
     return [condition.stamp_ns for condition in received]
 
 
-def test_lock_step_runs_tick_by_tick_and_stamps_increase_across_episodes(client: EpisodeClient, nodes: NodeGroup) -> None:
+def test_lock_step_runs_tick_by_tick_and_stamps_increase_across_episodes(
+    client: EpisodeClient, nodes: NodeGroup
+) -> None:
     first, second = (run_some_ticks(client, "lockstep") for _ in range(2))
     assert {condition.status for condition in client.received} == {MemoryCondition.OK}
     for stamps in (first, second):

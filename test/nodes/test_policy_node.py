@@ -54,9 +54,7 @@ class Partner:
         )
 
     def send(self, condition: Condition) -> None:
-        self.robot.condition_publisher.publish(
-            conversion.condition_message(condition, [*condition.input_stamps_ns])
-        )
+        self.robot.condition_publisher.publish(conversion.condition_message(condition, [*condition.input_stamps_ns]))
 
     def expected(self, seed: int, condition: Condition) -> np.ndarray:
         images = {camera: picture(10 * seed + i) for i, camera in enumerate(CAMERAS)}
@@ -129,7 +127,9 @@ def test_a_sample_that_never_comes_is_named_and_the_arm_holds(partner: Partner) 
     partner.wait_fault("no sample of left_wrist")
 
 
-def test_a_condition_of_another_model_gets_no_command(partner: Partner, nodes: NodeGroup, checkpoints: dict[str, Path]) -> None:
+def test_a_condition_of_another_model_gets_no_command(
+    partner: Partner, nodes: NodeGroup, checkpoints: dict[str, Path]
+) -> None:
     partner.act(1)
     foreign = checkpoint.load(checkpoints["foreign"]).model_id
     logged = nodes[POLICY].log.count(foreign[:12])

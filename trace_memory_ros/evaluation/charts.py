@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -22,7 +23,7 @@ CUE, BRANCH = "#e8a321", "#c2335b"
 COLOURS = {"trace": "#0f7b6c", "gru": "#5566c9", "none": "#9a6a4f"}
 OTHER_COLOUR = "#5b6470"
 SHARES = LinearSegmentedColormap.from_list("shares", ["#f3f5f7", "#8cc7bb", "#0f7b6c", "#06332d"])
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "trace_memory_ros",
     "font.family": "sans-serif",

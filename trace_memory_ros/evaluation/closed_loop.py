@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.runner import ActRunner
-from trace_memory_ros.runtime.checkpoint import load
+from trace_memory_ros.runtime.checkpoint import CheckpointError, load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.env import ArmEnv
 from trace_memory_ros.tasks.arm.scenario import Scenario
@@ -35,6 +35,8 @@ class ClosedLoop:
 
     def __init__(self, checkpoint: Path, task: str) -> None:
         loaded = load(checkpoint)
+        if loaded.config.policy is None:
+            raise CheckpointError(f"{checkpoint} holds a memory without a policy: give a checkpoint trained with one")
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
         self.policy = ActRunner.from_tensors(loaded.config.policy.options, loaded.tensors_of("policy."))
         self.observer = LockstepObserver(loaded.config.observation)

@@ -49,12 +49,14 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     observer = LockstepObserver(config)
     period_s = config.tick_period_ms / 1000.0
     noise = scenario.action_noise(math.ceil(scenario.timeout_s / period_s) + 1)
-    images, states, actions = [], [], []
+    images: list[NDArray[np.uint8]] = []
+    states: list[NDArray[np.float64]] = []
+    actions: list[NDArray[np.float32]] = []
     last_wait = -1
     while not env.outcome().finished:
         sample = env.observe()
         observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
-        if not observation.usable:
+        if observation.state is None or not observation.usable:
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
         action = expert.act(sample)
         if expert.phase == "wait":

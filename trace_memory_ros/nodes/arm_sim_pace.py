@@ -99,8 +99,9 @@ class LockStepPace:
 class RealTimePace:
     """Cameras and joints each stream on a grid that contains the control ticks, with the wall clock.
 
-    A command takes effect at the first grid point after it arrived; one that answers an earlier episode is ignored. Late work is done late, in order, and counted as an
-    overrun when it is later than one grid interval: simulated time never skips.
+    A command takes effect at the first grid point after it arrived; one that answers an earlier episode is ignored.
+    Late work is done late, in order, and counted as an overrun when later than one grid interval: simulated time never
+    skips.
     """
 
     def __init__(self, world: World, period_ns: int, camera_rate_hz: int, joint_rate_hz: int, start_ns: int) -> None:

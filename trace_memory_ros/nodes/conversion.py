@@ -36,10 +36,12 @@ def time_of(ns: int) -> Time:
 
 
 def header(ns: int, frame_id: str = "") -> Header:
+    """Header stamped `ns` nanoseconds."""
     return Header(stamp=time_of(ns), frame_id=frame_id)
 
 
 def bytes_of(values: NDArray[np.uint8]) -> array[int]:
+    """Message bytes of any array: an `array.array` is set in microseconds, an ndarray or a list is not."""
     out = array("B")
     out.frombytes(values.tobytes())
     return out

@@ -17,6 +17,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes import qos
@@ -98,9 +99,12 @@ class EpisodeClient:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._recording = _Recording()
+        self._connected = False
+        self._commands_seen = 0
         self.on_status: Callable[[EpisodeStatus], None] | None = None
         self._clients: dict[str, Any] = {}
         self.node.create_subscription(MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION)
+        self.node.create_subscription(JointTrajectory, "command", self._on_command, qos.COMMAND)
         self.node.create_subscription(EpisodeStatus, "episode", self._on_status, qos.STATUS)
 
     def __enter__(self) -> EpisodeClient:
@@ -178,7 +182,9 @@ class EpisodeClient:
             while label != "active":
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
-                    raise EpisodeFailed(f"{node} is {label or 'silent'}, not active, after {timeout_s:g} s: its log says why")
+                    raise EpisodeFailed(
+                        f"{node} is {label or 'silent'}, not active, after {timeout_s:g} s: its log says why"
+                    )
                 if label:
                     self.spin_until(lambda: False, 0.1)
                 label = self.state(node, left_s)
@@ -193,6 +199,7 @@ class EpisodeClient:
     ) -> None:
         """Set the scenario, reset memory and policy, start. `received` and `status` then tell of this episode."""
         self.trigger(f"{sim}/stop")
+        self._connect(sim, (memory, policy))
         values = {"task": scenario.task, "seed": scenario.seed, "cue": scenario.cue, "mode": mode}
         self.set_parameters(sim, {**values, "extra_pause_s": float(scenario.extra_pause_s)})
         for node in (memory, policy):
@@ -217,7 +224,9 @@ class EpisodeClient:
             self.begin(scenario, mode)
             if not self.spin_until(lambda: self._finished(scenario), timeout_s):
                 self.trigger("arm_sim_node/stop")
-                raise EpisodeFailed(f"{scenario} did not finish within {timeout_s:g} s: {len(self.received)} conditions came")
+                raise EpisodeFailed(
+                    f"{scenario} did not finish within {timeout_s:g} s: {len(self.received)} conditions came"
+                )
         finally:
             self.on_status = None
         recording = self._recording
@@ -226,6 +235,21 @@ class EpisodeClient:
         expected = int(recording.status.ticks_expected)
         self.spin_until(lambda: len(recording.conditions) >= expected, 1.0)
         return _result(recording)
+
+    def _connect(self, sim: str, consumers: Sequence[str], timeout_s: float = 30.0) -> None:
+        """Once, let a picture go all the way to a command.
+
+        A matched topic's first large sample may take seconds, while its transport connects: too long for a first tick.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not self._connected:
+            if time.monotonic() > deadline:
+                raise EpisodeFailed(f"no command within {timeout_s:g} s of looking: /diagnostics of {', '.join(consumers)} say why")
+            for node in consumers:
+                self.trigger(f"{node}/reset")
+            self._commands_seen = 0
+            self.trigger(f"{sim}/look")
+            self._connected = self.spin_until(lambda: self._commands_seen > 0, 3.0)
 
     @property
     def received(self) -> Sequence[ReceivedCondition]:
@@ -253,6 +277,9 @@ class EpisodeClient:
         )
         if message.reason:
             self._recording.reasons[message.reason] = None
+
+    def _on_command(self, message: JointTrajectory) -> None:
+        self._commands_seen += 1
 
     def _on_status(self, message: EpisodeStatus) -> None:
         self._recording.status = message

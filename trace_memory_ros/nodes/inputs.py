@@ -35,7 +35,7 @@ class Sink(Protocol):
         is_bigendian: int,
     ) -> Verdict: ...
 
-    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, *, data: Any, format: str) -> Verdict: ...
+    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, *, data: Any, format: str) -> Verdict: ...  # noqa: A002
 
     def push_joints(
         self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any

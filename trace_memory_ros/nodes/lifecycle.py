@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import rclpy
 from rcl_interfaces.msg import SetParametersResult
@@ -125,15 +127,15 @@ class ManagedNode(LifecycleNode):
             self.ended.set_result(1)
 
 
-def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> int:
-    """Spin one node until SIGINT, SIGTERM or a failed autostart; returns the exit code.
+def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> NoReturn:
+    """Spin one node until SIGINT, SIGTERM or a failed autostart, release all it holds, and end the process.
 
     One thread: the multi-threaded executor of rclpy costs more and loses images.
     """
     # rclpy's own handlers close the context at once, so that a node could not say goodbye on its topics. Blocked before
     # the middleware starts its threads, the signals reach the one thread that waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    rclpy.init(args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO)
     node = make()
     threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
     executor = SingleThreadedExecutor()
@@ -145,7 +147,11 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()
-    return int(node.ended.result() or 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Everything is released. Taking torch and numba apart on top needs seconds on a busy machine, and launchers kill
+    # what has not ended a few seconds after SIGINT.
+    os._exit(node.ended.result() or 0)
 
 
 def _end_on_signal(ended: Future[int]) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
@@ -65,7 +65,8 @@ class MemoryNode(ManagedNode):
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline_timer, report]
         self.get_logger().info(
-            f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, streams {', '.join(self._streams)}"
+            f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, "
+            f"streams {', '.join(self._streams)}"
         )
 
     def activate(self) -> None:
@@ -192,10 +193,10 @@ class MemoryNode(ManagedNode):
         self._diagnostics.publish(array)
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the executable."""
-    return run(MemoryNode, args)
+    run(MemoryNode, args)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -16,7 +16,7 @@ from trace_memory_ros.runtime.condition import Condition, TickRecord
 
 _REFUSALS = {
     Verdict.DUPLICATE: "a sample with the stamp of the one before was refused: stamp every sample when it is taken",
-    Verdict.OUT_OF_ORDER: "a sample stamped before an earlier one was refused: one publisher per topic, stamps that increase",
+    Verdict.OUT_OF_ORDER: "a sample stamped before an earlier one was refused: one publisher per topic, rising stamps",
     Verdict.AHEAD: "a sample stamped far ahead of the other streams was refused: stamp all streams by one clock",
     Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
 }

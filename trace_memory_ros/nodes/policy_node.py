@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -46,7 +46,7 @@ class PolicyNode(ManagedNode):
         self.create_service(Trigger, "~/reset", self._on_reset)
 
     def configure(self) -> None:
-        """Load the checkpoint, act once on nothing so that the first real tick is as fast as all others, open the topics."""
+        """Load the checkpoint, act on nothing so that the first real tick is as fast as others, open the topics."""
         self._settings = settings = parameters.read(self, PolicyNodeParameters)
         one_thread()
         loaded = checkpoint.load(find_checkpoint(settings.checkpoint))
@@ -122,8 +122,8 @@ class PolicyNode(ManagedNode):
         self._silence_timer.reset()
         if message.model_id != self._model_id:
             self._refuse(
-                f"condition of model {message.model_id[:SHORT_ID]} ({message.mechanism}) refused: this policy is of model "
-                f"{self._model_id[:SHORT_ID]}; start memory_node and policy_node with the same checkpoint"
+                f"condition of model {message.model_id[:SHORT_ID]} ({message.mechanism}) refused: this policy is of "
+                f"model {self._model_id[:SHORT_ID]}; start memory_node and policy_node with the same checkpoint"
             )
             return
         try:
@@ -174,7 +174,8 @@ class PolicyNode(ManagedNode):
             self._hold(
                 condition,
                 f"no sample of {', '.join(missing)} with the stamp the condition names within "
-                f"{self._settings.input_wait_ms} ms: lost on the way? Set reliability to reliable, or raise input_wait_ms",
+                f"{self._settings.input_wait_ms} ms: lost on the way? Set reliability to reliable, or raise "
+                "input_wait_ms",
             )
         else:
             self._act(condition)
@@ -256,10 +257,10 @@ class PolicyNode(ManagedNode):
             self._diagnostics.publish(diagnostic_array(self, self._health, values))
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the executable."""
-    return run(PolicyNode, args)
+    run(PolicyNode, args)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

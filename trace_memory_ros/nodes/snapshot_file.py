@@ -24,14 +24,16 @@ def write_snapshot(path: Path, runtime: MemoryRuntime, next_tick: int) -> None:
         partial.replace(path)
     except (OSError, SafetensorError) as error:
         partial.unlink(missing_ok=True)
-        raise OSError(f"snapshot {path} cannot be written ({error}): check that its folder exists and is writable") from error
+        raise OSError(
+            f"snapshot {path} cannot be written ({error}): check that its folder exists and is writable"
+        ) from error
 
 
 def read_snapshot(path: Path, runtime: MemoryRuntime) -> int:
     """Restore the runtime and return the number of the tick to come.
 
-    Raises OSError for a file that is not there, `SnapshotError` for one that is damaged or of another model; the runtime
-    is then as before.
+    Raises OSError for a file that is not there, `SnapshotError` for one that is damaged or of another model; the
+    runtime is then as before.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no snapshot file {path}: call ~/snapshot first, or correct snapshot_path")

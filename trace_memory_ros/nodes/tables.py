@@ -16,6 +16,8 @@ DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
 
 @dataclass(frozen=True)
 class MemoryNodeParameters:
+    """Parameters of memory_node."""
+
     checkpoint: str = parameter("", CHECKPOINT)
     reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
     snapshot_path: str = parameter(
@@ -30,6 +32,8 @@ class MemoryNodeParameters:
 
 @dataclass(frozen=True)
 class PolicyNodeParameters:
+    """Parameters of policy_node."""
+
     checkpoint: str = parameter("", CHECKPOINT)
     reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
     input_wait_ms: int = parameter(
@@ -53,6 +57,8 @@ class PolicyNodeParameters:
 
 @dataclass(frozen=True)
 class ArmSimNodeParameters:
+    """Parameters of arm_sim_node."""
+
     task: str = parameter("origin", "Delayed-evidence task.", choices=("origin", "colour"), changes="live")
     seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 1_000_000_000), changes="live")
     cue: int = parameter(0, "Correct branch of the next episode: 0 left, 1 right.", limits=(0, 1), changes="live")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +95,7 @@ class ActPolicy(nn.Module):
                 nn.Linear(config.chunk * actions + config.state, 128), nn.GELU(), nn.Linear(128, 2 * config.latent)
             )
             self.latent_token = nn.Linear(config.latent, config.model)
-        layer = dict(dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        layer: dict[str, Any] = dict(dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
         sizes = (config.model, config.heads, config.feedforward)
         self.encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(*sizes, **layer),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,14 +54,14 @@ class Standardiser:
         """Number of channels w."""
         return self.mean.size
 
-    def apply64(self, x: Array) -> Array:
+    def apply64(self, x: NDArray[np.floating[Any]]) -> Array:
         """Standardise `x` `(..., w)` in float64, as the streaming signature wants its states; NaN stays NaN."""
         self._check_width(x.shape)
-        scaled = np.subtract(x, self.mean, dtype=np.float64)
+        scaled: Array = np.subtract(x, self.mean, dtype=np.float64)
         scaled *= self._scale
         return np.clip(scaled, -self.clip, self.clip, out=scaled)
 
-    def apply(self, x: Array) -> NDArray[np.float32]:
+    def apply(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         """Standardise `x` `(..., w)` in float64 and round to float32, as learned maps want it."""
         return self.apply64(x).astype(np.float32)
 

@@ -115,7 +115,7 @@ class ArmEnv:
         renderer.update_scene(self.data, camera)
         return np.array(renderer.render(), dtype=np.uint8)
 
-    def apply(self, action: FloatArray) -> None:
+    def apply(self, action: NDArray[np.floating]) -> None:
         """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to limits), suction (on above 0.5).
 
         Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower; a cup lets go after VENT_S
