@@ -35,7 +35,7 @@ _HEADER = f"""\
   <statistic center="0.5 0 0.2" extent="1"/>
   <visual>
     <global offwidth="1280" offheight="960"/>
-    <quality offsamples="0" shadowsize="0"/>
+    <quality offsamples="0" shadowsize="0" numslices="18" numstacks="8"/>
     <headlight ambient="0.40 0.40 0.40" diffuse="0.15 0.15 0.15" specular="0 0 0"/>
     <map znear="0.01" zfar="30"/>
   </visual>
@@ -59,7 +59,7 @@ _ROOM = f"""\
     <light name="lamp_room" pos="0.4 0.5 2.5" dir="0 -0.2 -1" directional="true" castshadow="false"
       diffuse="0.4 0.4 0.4"/>
     <camera name="overhead" pos="0.52 0 1.62" xyaxes="0 -1 0 1 0 0" fovy="43"/>
-    <camera name="scene" pos="1.85 -0.9 1.3" xyaxes="0.523 0.853 0 -0.981 0.601 1.819" fovy="46"/>
+    <camera name="scene" pos="1.85 -0.9 1.3" xyaxes="0.59 0.807 0 -1.049 0.767 1.61" fovy="46"/>
     <geom name="floor" type="plane" pos="0 0 -0.75" size="4 4 0.1" material="floor"/>
     <geom name="table" type="box" pos="0.62 0 -0.02" size="0.55 0.66 0.02" rgba="0.78 0.73 0.66 1" contype="1"
       conaffinity="1" friction="1 0.01 0.001"/>
