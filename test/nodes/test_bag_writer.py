@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_round_trip_bit_for_bit_and_in_order(tmp_path: Path) -> None:
         for (_, _, raw), data in zip(rows, sent.values(), strict=True):
             assert bytes(raw) == data
         # Read from the bag's own definitions, without ours.
-        decoded = reader.deserialize(rows[2][2], rows[2][0].msgtype)
+        decoded: Any = reader.deserialize(rows[2][2], rows[2][0].msgtype)
     assert decoded.input_stamps_ns.tolist() == [STAMP_NS, -1]
     assert np.array_equal(decoded.tokens, np.arange(6, dtype=np.float32) / 7)
     assert deserialize_message(bytes(rows[3][2]), MemoryDiagnostics).faults == ["x: é"]
@@ -98,7 +99,8 @@ def test_raw_subscription_feeds_the_bag_over_dds(tmp_path: Path) -> None:
     with AnyReader([tmp_path / "bag"]) as reader:
         ((connection, stamp, raw),) = reader.messages()
         assert stamp == STAMP_NS + 5 == header_stamp_ns(bytes(raw))
-        assert reader.deserialize(raw, connection.msgtype).tick == 7
+        decoded: Any = reader.deserialize(raw, connection.msgtype)
+        assert decoded.tick == 7
 
 
 def test_an_old_bag_is_replaced_but_nothing_else_is(tmp_path: Path) -> None:

@@ -76,4 +76,6 @@ def _ticks(result: DemoResult) -> Criterion:
 def _share(cell: Cell) -> str:
     low, high = cell.ci95
     few = "" if cell.trials >= EPISODES_FOR_PROOF else f"; {EPISODES_FOR_PROOF} episodes make the proof"
-    return f"{cell.branch_success:.2f} ({cell.successes} of {cell.trials}, 95 % CI {low:.2f}-{high:.2f}{few})"
+    undecided = f", {cell.undecided} took no branch" if cell.undecided else ""
+    counts = f"{cell.successes} of {cell.trials}{undecided}"
+    return f"{cell.branch_success:.2f} ({counts}, 95 % CI {low:.2f}-{high:.2f}{few})"

@@ -37,8 +37,8 @@ class BagWriter:
     """Writes raw messages to `folder`, which is replaced; a context manager.
 
     Messages lie on the axis of the sensors' header stamps, so that a bag recorded faster than real time plays at the
-    robot's own pace; one that has no such stamp gets the newest seen, and before the first it is left out. Equal times are
-    told apart by 1 ns, in order of arrival.
+    robot's own pace; one that has no such stamp gets the newest seen, and before the first it is left out. Equal times
+    are told apart by 1 ns, in order of arrival.
     """
 
     def __init__(self, folder: Path, topics: Sequence[BagTopic]) -> None:

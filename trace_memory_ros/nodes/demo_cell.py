@@ -9,13 +9,13 @@ from pathlib import Path
 from threading import Event
 
 from trace_memory_ros.evaluation.results import EpisodeResult, Mode, Recording
-from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
+from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import episode_client
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.demo_observer import TOPICS, EpisodeObserver
 from trace_memory_ros.nodes.demo_plan import CellPlan, PlannedEpisode
 from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
 
 WATCH_PERIOD_S = 0.25
 STALL_S = 30.0
@@ -63,7 +63,7 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
         with NodeGroup(_nodes(plan), where.logs, private_environment(where.domain_id)) as group:
             try:
                 _wait_ready(group, where.stop)
-                with EpisodeClient(domain_id=where.domain_id, name="demo") as client:
+                with EpisodeClient(domain_id=where.domain_id, name=f"demo_{plan.name}") as client:
                     return _Runner(plan, where, group, client).run(on_episode)
             except EpisodeFailed as error:
                 group.check_alive()
@@ -73,7 +73,11 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
 
 
 def _nodes(plan: CellPlan) -> list[NodeSpec]:
-    model = {"checkpoint": str(plan.checkpoint.resolve()), "reliability": "reliable", "autostart": True}
+    model: dict[str, ParameterValue] = {
+        "checkpoint": str(plan.checkpoint.resolve()),
+        "reliability": "reliable",
+        "autostart": True,
+    }
     return [
         NodeSpec("arm_sim_node", {"task": plan.task, "autostart": True}),
         NodeSpec("memory_node", model),
@@ -114,8 +118,7 @@ class _Runner:
         self._group = group
         self._client = client
         self._observer = EpisodeObserver(client)
-        self._status_at = time.monotonic()
-        self._in_episode = False
+        self._begun_at: float | None = None
         client.node.create_timer(WATCH_PERIOD_S, self._watch)
 
     def run(self, on_episode: OnEpisode) -> CellResult:
@@ -149,24 +152,21 @@ class _Runner:
     def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> episode_client.EpisodeResult:
         self._observer.begin(planned.record, bag)
         self._observer.wait_connected()
-        self._status_at = time.monotonic()
-        self._in_episode = True
+        self._begun_at = time.monotonic()
         try:
-            return self._client.run(planned.scenario, planned.mode.value, planned.timeout_s, self._on_status)
+            return self._client.run(planned.scenario, planned.mode.value, planned.timeout_s)
         finally:
-            self._in_episode = False
-
-    def _on_status(self, message: EpisodeStatus) -> None:
-        self._status_at = time.monotonic()
-        self._observer.on_status(message)
+            self._begun_at = None
 
     def _watch(self) -> None:
         """Look after the processes while messages are waited for; what is raised here ends the waiting."""
         if self._where.stop.is_set():
             raise Stopped
         self._group.check_alive()
-        silent_s = time.monotonic() - self._status_at
-        if self._in_episode and silent_s > STALL_S:
+        if self._begun_at is None:
+            return
+        silent_s = time.monotonic() - max(self._begun_at, self._observer.heard_at)
+        if silent_s > STALL_S:
             raise EpisodeFailed(f"arm_sim_node has published no episode status for {silent_s:.0f} s")
 
     def _result(self, planned: PlannedEpisode, outcome: episode_client.EpisodeResult, wall_s: float) -> EpisodeResult:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from numpy.typing import NDArray
+from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -25,6 +28,11 @@ from trace_memory_ros.tasks.arm.names import CAMERA_NAMES
 from trace_memory_ros.tasks.arm.referee import STAGES
 
 PICTURES = BagTopic("camera/overhead/image_raw", Image, qos.sensor("reliable"))
+# As published, but with room for the statuses of a busy moment.
+STATUS_QOS = QoSProfile(
+    depth=50, reliability=qos.STATUS.reliability, durability=qos.STATUS.durability, history=qos.STATUS.history
+)
+STATUS = BagTopic("episode", EpisodeStatus, STATUS_QOS)
 TOPICS = (
     *(BagTopic(f"camera/{name}/image_raw", Image, qos.sensor("reliable")) for name in CAMERA_NAMES),
     BagTopic("joint_states", JointState, qos.sensor("reliable")),
@@ -33,7 +41,7 @@ TOPICS = (
     BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
     BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
     BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, on_time_axis=False),
-    BagTopic("episode", EpisodeStatus, qos.STATUS),
+    STATUS,
     BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS, on_time_axis=False),
 )
 AFTER_CUE_S = 0.3
@@ -42,17 +50,22 @@ SECOND_NS = 1e9
 
 
 class EpisodeObserver:
-    """Collects one episode at a time, between `begin` and the reading of its results."""
+    """Collects one episode at a time, between `begin` and the reading of its results.
+
+    heard_at: monotonic time in seconds of the newest episode status.
+    """
 
     def __init__(self, client: EpisodeClient) -> None:
         self._client = client
         self._bag: BagWriter | None = None
         self._keep_pictures = False
+        self.heard_at = time.monotonic()
         self._clear()
         node = client.node
         self._diagnostics = node.create_subscription(
             MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION
         )
+        self._status = node.create_subscription(EpisodeStatus, STATUS.name, self._on_status, STATUS.qos)
         self._pictures = subscribe_raw(node, [PICTURES], self._on_picture)
         self._bag_subscriptions: list[Any] = []
 
@@ -78,18 +91,13 @@ class EpisodeObserver:
 
     def wait_connected(self, timeout_s: float = 20.0) -> None:
         """Wait until every topic has a publisher. Raises `EpisodeFailed` naming those that have none."""
-        subscriptions = [self._diagnostics, *self._pictures, *self._bag_subscriptions]
+        subscriptions = [self._diagnostics, self._status, *self._pictures, *self._bag_subscriptions]
 
         def silent() -> list[str]:
             return [s.topic_name for s in subscriptions if s.get_publisher_count() == 0]
 
         if not self._client.spin_until(lambda: not silent(), timeout_s):
             raise EpisodeFailed(f"nobody publishes {', '.join(silent())} after {timeout_s:g} s: is its node active?")
-
-    def on_status(self, message: EpisodeStatus) -> None:
-        """Take one status of the running episode."""
-        if message.phase != EpisodeStatus.IDLE:
-            self.statuses.append(message)
 
     def wait_records(self, count: int, timeout_s: float = 2.0) -> None:
         """Wait for the diagnostics of the last ticks, which may come after the episode's end is announced."""
@@ -131,6 +139,11 @@ class EpisodeObserver:
         visible = np.array([status.cue_visible for status in self.statuses], dtype=bool)
         return np.asarray(visible[np.maximum(np.searchsorted(known, stamps, side="right") - 1, 0)], dtype=bool)
 
+    def _on_status(self, message: EpisodeStatus) -> None:
+        self.heard_at = time.monotonic()
+        if message.phase != EpisodeStatus.IDLE:
+            self.statuses.append(message)
+
     def _on_diagnostics(self, message: MemoryDiagnostics) -> None:
         self.records.append(message)
 
@@ -150,7 +163,7 @@ def branch_moments(statuses: Sequence[EpisodeStatus]) -> tuple[float | None, flo
     """
     decided = next((i for i, status in enumerate(statuses) if status.branch >= 0), None)
     before = statuses[:decided]
-    rises = [b for a, b in zip(before, before[1:], strict=False) if b.progress > a.progress]
+    rises = [b for a, b in pairwise(before) if b.progress > a.progress]
     at_branch = (STAGES.index("branch") + 0.5) / len(STAGES)
     reached = bool(rises) and (decided is not None or rises[-1].progress > at_branch)
     branch_s = float(rises[-1].elapsed_s) if reached else None

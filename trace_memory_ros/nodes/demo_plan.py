@@ -16,7 +16,7 @@ from trace_memory_ros.tasks.arm.scenario import Scenario
 FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
 THOROUGH_EPISODES = 10
 USUAL_EPISODE_S = 20.0
-MAX_JOBS = 4
+MAX_JOBS = 2
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class DemoOptions:
     """What to run. episodes: per task and memory, even, so that both cues come equally often.
 
     pause_episodes: with the inserted pause, per task and memory; None: 2 of the first memory, or from 10 episodes on as
-    many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the first
-    memory; 0 for not at all. jobs: cells run at once, 0 to decide by the cores. weights: folder of `<task>_<memory>`
-    checkpoints instead of the shipped ones. Raises ValueError naming value and remedy.
+    many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the
+    first memory; 0 for not at all. jobs: cells run at once, 0 to decide by the cores. weights: folder of
+    `<task>_<memory>` checkpoints instead of the shipped ones. Raises ValueError naming value and remedy.
     """
 
     tasks: tuple[str, ...] = TASK_NAMES
