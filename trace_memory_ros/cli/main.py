@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 
 from trace_memory_ros import __version__
 
@@ -21,8 +20,7 @@ def parser() -> argparse.ArgumentParser:
     front.add_argument("--version", action="version", version=f"trace-memory {__version__}")
     subparsers = front.add_subparsers(dest="subcommand", metavar="command", required=True)
     for name in COMMANDS:
-        if find_spec(f"trace_memory_ros.cli.{name}") is not None:
-            import_module(f"trace_memory_ros.cli.{name}").add_parser(subparsers)
+        import_module(f"trace_memory_ros.cli.{name}").add_parser(subparsers)
     return front
 
 

@@ -1,0 +1,54 @@
+"""The front of `trace-memory`: every command is there, and a refusal is one line and an exit status."""
+
+from pathlib import Path
+
+import pytest
+
+from trace_memory_ros.cli import bench
+from trace_memory_ros.cli.evaluate import figures_of
+from trace_memory_ros.cli.main import COMMANDS, main
+from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main([command, "--help"])
+    assert exit_.value.code == 0
+    assert f"trace-memory {command}" in capsys.readouterr().out
+
+
+def test_no_command_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main([])
+    assert exit_.value.code == 2
+    assert "command" in capsys.readouterr().err
+
+
+def test_a_missing_checkpoint_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "origin", str(tmp_path / "nothing")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("trace-memory evaluate: ")
+    assert str(tmp_path / "nothing") in error
+    assert "Traceback" not in error
+
+
+def test_benchmarks_are_the_modules_that_can_run() -> None:
+    found = bench.bench_descriptions()
+    assert "signature" in found
+    assert all(found.values())
+    assert "__init__" not in found
+
+
+def test_nested_figures_flatten_to_dotted_names() -> None:
+    assert list(bench.flatten({"a": {"b": 1, "c": {"d": 2}}, "e": []})) == [("a.b", 1), ("a.c.d", 2), ("e", [])]
+
+
+def test_figures_of_an_evaluation() -> None:
+    episodes = [EpisodeOutcome(1, 0, 0, True, 1.0, 20.0, 200, 40), EpisodeOutcome(1, 1, 0, False, 0.5, 20.0, 200, 60)]
+    figures = figures_of(episodes, "origin", 60.0)
+    assert figures["branch_success"] == 0.5
+    assert figures["episodes"] == 2
+    assert figures["progress"] == 0.75
+    assert figures["writes_per_episode"] == 50
+    assert figures["ci95"][0] < 0.5 < figures["ci95"][1]
