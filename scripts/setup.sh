@@ -77,13 +77,25 @@ make_venv() {
   printf '%s\n' "$kind" >"$venv/trace_memory_kind"
 }
 
-# Counts packages while pip works; pip's complaints are shown only if it fails.
+# Counts packages in pip's output, one line for every twenty.
+show_progress() {
+  local line count=0
+  while IFS= read -r line; do
+    case "$line" in
+      Collecting*)
+        count=$((count + 1))
+        if [ $((count % 20)) = 0 ]; then say "  $count packages collected"; fi
+        ;;
+      "Installing collected"*) say "  $count packages collected, installing them" ;;
+    esac
+  done
+}
+
+# pip's complaints are shown only if it fails.
 pip_install() {
   local complaints
   complaints="$(mktemp)"
-  if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "$@" 2>"$complaints" |
-    awk '/^Collecting/ { printf "   %d packages collected\r", ++n; fflush() }
-      /^Installing collected/ { printf "   %d packages collected, installing\n", n; fflush() }' >&2; then
+  if ! "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "$@" 2>"$complaints" | show_progress; then
     grep -v '^WARNING' "$complaints" >&2 || true
     rm -f "$complaints"
     fail "pip could not install: $*" \

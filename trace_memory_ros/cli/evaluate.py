@@ -1,4 +1,4 @@
-"""`trace-memory evaluate TASK CHECKPOINT`: held-out closed-loop episodes of a checkpoint, in one process without ROS."""
+"""`trace-memory evaluate TASK CHECKPOINT`: held-out closed-loop episodes of a checkpoint, in one process."""
 
 from __future__ import annotations
 
