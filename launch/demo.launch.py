@@ -68,8 +68,9 @@ def generate_launch_description() -> LaunchDescription:
             ),
             SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl")),
             managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),
-            managed("memory_node", model),
-            managed("policy_node", model),
+            # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
+            managed("memory_node", {**model, "deadline_ms": 2000}),
+            managed("policy_node", {**model, "input_wait_ms": 2000}),
             managed("marker_node", {}),
             ExecuteProcess(cmd=player, output="screen"),
             Node(

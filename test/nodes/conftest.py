@@ -22,7 +22,7 @@ def domain_id() -> int:
 
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Random checkpoints: `trace`, `foreign` (same shape, other weights), `narrow` (no memory tokens)."""
+    """Random checkpoints: `trace`, and `foreign` with the same shape and other weights."""
     folder = tmp_path_factory.mktemp("checkpoints")
     tiny_checkpoint(folder / "trace")
     tiny_checkpoint(folder / "foreign", seed=1)
@@ -41,9 +41,10 @@ def nodes(
     specs = [
         NodeSpec("memory_node", {**quick, **snapshot}, namespace="memory"),
         NodeSpec("policy_node", {**quick, "hold_ms": 200, "input_wait_ms": 200}, namespace="policy"),
-        NodeSpec("arm_sim_node", {"autostart": True, "diagnostics_rate_hz": 20.0}, namespace="loop"),
-        NodeSpec("memory_node", model, namespace="loop"),
-        NodeSpec("policy_node", model, namespace="loop"),
+        NodeSpec("arm_sim_node", {"autostart": True, "command_timeout_s": 60.0}, namespace="loop"),
+        # In lock-step nothing is late, however slow the machine is.
+        NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="loop"),
+        NodeSpec("policy_node", {**model, "input_wait_ms": 10_000}, namespace="loop"),
     ]
     with NodeGroup(specs, folder / "logs", private_environment(domain_id)) as group:
         group.wait_ready(READY_S)

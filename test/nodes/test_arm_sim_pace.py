@@ -85,7 +85,7 @@ def test_lock_step_ignores_the_answer_to_another_tick() -> None:
     pace = LockStepPace(world, PERIOD, timeout_ns=10 * MS)
     pace.poll(0)
     pace.command(-PERIOD, np.zeros(16), 1)
-    assert world.events == [("joints", 0), ("images", 0), ("status", 0)]
+    assert world.events == [("images", 0), ("joints", 0), ("status", 0)]
     assert pace.counts.commands_ignored == 1
 
 

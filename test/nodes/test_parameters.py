@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from trace_memory_ros.nodes.parameters import review, specs, validate
-from trace_memory_ros.nodes.tables import TABLES, ArmSimNodeParameters, MemoryNodeParameters
+from trace_memory_ros.nodes.tables import TABLES, ArmSimNodeParameters, MemoryNodeParameters, PolicyNodeParameters
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = {"start": "at start", "configure": "unconfigured", "live": "any time"}
@@ -71,13 +71,13 @@ def test_defaults_are_valid(node: str) -> None:
 
 
 def test_a_value_outside_its_limits_is_named() -> None:
-    with pytest.raises(ValueError, match=r"poll_period_ms = 0 ms is outside 1 \.\. 1000"):
-        MemoryNodeParameters(poll_period_ms=0)
+    with pytest.raises(ValueError, match=r"input_wait_ms = -1 ms is outside 0 \.\. 10000"):
+        PolicyNodeParameters(input_wait_ms=-1)
 
 
 def test_a_value_of_another_type_is_named() -> None:
-    with pytest.raises(ValueError, match="threads = 2.0 is a float"):
-        MemoryNodeParameters(threads=2.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"hold_ms = 2\.0 is a float"):
+        PolicyNodeParameters(hold_ms=2.0)  # type: ignore[arg-type]
 
 
 def test_an_unknown_choice_is_named_with_the_known_ones() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -94,8 +96,8 @@ class ArmSimNode(ManagedNode):
         self._episodes = 0
         self._last_stamp_ns = 0
         self._entities: list[object] = []
-        self.create_service(Trigger, "~/start", self._on_start)
-        self.create_service(Trigger, "~/stop", self._on_stop)
+        for name, handler in (("start", self._on_start), ("stop", self._on_stop), ("look", self._on_look)):
+            self.create_service(Trigger, f"~/{name}", handler)
 
     def configure(self) -> None:
         settings = parameters.read(self, ArmSimNodeParameters)
@@ -178,6 +180,17 @@ class ArmSimNode(ManagedNode):
         self.get_logger().info(text)
         return text
 
+    def _on_look(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if not self.active or self._episode is not None or self._env is None:
+            response.message = "arm_sim_node is not active, or an episode is running"
+            return response
+        self._last_stamp_ns = max(time.time_ns(), self._last_stamp_ns + PERIOD_NS)
+        resting = Episode(self, self._env, self._env.scenario, self._episodes, self._last_stamp_ns)
+        resting.publish_joints(0)
+        resting.publish_images(0)
+        response.success, response.message = True, "one sample of every stream published"
+        return response
+
     def _on_stop(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = True
         response.message = "no episode was running" if self._episode is None else "episode stopped"
@@ -232,10 +245,10 @@ class ArmSimNode(ManagedNode):
         self._diagnostics.publish(diagnostic_array(self, self._health, values))
 
 
-def main() -> int:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the `arm_sim_node` executable."""
-    return run(ArmSimNode)
+    run(ArmSimNode, args)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -89,9 +89,9 @@ class LockStepPace:
             return None
         self.counts.ticks += 1
         self._deadline_ns = now_ns + self._timeout_ns
-        # The clock stream goes last: whoever waits for it has everything else already.
-        self._world.publish_joints(self._time_ns)
+        # Rendering is slow: after it, all streams of a tick follow each other at once.
         self._world.publish_images(self._time_ns)
+        self._world.publish_joints(self._time_ns)
         self._world.publish_status(self._time_ns)
         return self._deadline_ns
 
@@ -153,10 +153,10 @@ class RealTimePace:
             self.counts.ticks += 1
         self.counts.worst_lag_ms = max(self.counts.worst_lag_ms, lag_ns / MS_NS)
         self.counts.overruns += lag_ns > self._tolerance_ns
-        if slot in self._joints:
-            self._world.publish_joints(due_ns)
         if slot in self._cameras:
             self._world.publish_images(due_ns)
+        if slot in self._joints:
+            self._world.publish_joints(due_ns)
         if slot == 0:
             self._world.publish_status(due_ns)
 

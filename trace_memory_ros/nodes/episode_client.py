@@ -199,7 +199,7 @@ class EpisodeClient:
     ) -> None:
         """Set the scenario, reset memory and policy, start. `received` and `status` then tell of this episode."""
         self.trigger(f"{sim}/stop")
-        self._connect(sim, (memory, policy))
+        self.connect(sim, (memory, policy))
         values = {"task": scenario.task, "seed": scenario.seed, "cue": scenario.cue, "mode": mode}
         self.set_parameters(sim, {**values, "extra_pause_s": float(scenario.extra_pause_s)})
         for node in (memory, policy):
@@ -236,10 +236,16 @@ class EpisodeClient:
         self.spin_until(lambda: len(recording.conditions) >= expected, 1.0)
         return _result(recording)
 
-    def _connect(self, sim: str, consumers: Sequence[str], timeout_s: float = 30.0) -> None:
-        """Once, let a picture go all the way to a command.
+    def connect(
+        self,
+        sim: str = "arm_sim_node",
+        consumers: Sequence[str] = ("memory_node", "policy_node"),
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Once, let a picture go all the way to a command; `begin` does it where it wasn't done.
 
         A matched topic's first large sample may take seconds, while its transport connects: too long for a first tick.
+        Raises `EpisodeFailed` when no command comes.
         """
         deadline = time.monotonic() + timeout_s
         while not self._connected:

@@ -13,6 +13,7 @@ from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, parameters, qos
+from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
@@ -27,6 +28,8 @@ from trace_memory_ros.runtime.condition import ConditionStatus
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 SHORT_ID = 12
+LONG_AGO_NS = 0
+"""A wall time at which no tick is late: only the deadline may give up an input."""
 
 
 class MemoryNode(ManagedNode):
@@ -52,18 +55,19 @@ class MemoryNode(ManagedNode):
         self._runtime = MemoryRuntime.from_checkpoint(find_checkpoint(settings.checkpoint))
         self._runtime.warm_up()
         config = self._runtime.config.observation
+        config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
         self._streams = [stream.name for stream in config.streams]
         self._observer = Observer(config)
         self._health = Health()
+        self._deadline = DrainedDeadline(self, self._on_deadline)
         self._restart()
         self._conditions = self.create_lifecycle_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
         self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [self._conditions, self._records, self._diagnostics]
         self._inputs = InputSubscriptions(self, config, settings.reliability, self._observer, self._after_input)
-        self._deadline_timer = self.create_timer(1.0, self._on_deadline, autostart=False)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
-        self._timers_made = [self._deadline_timer, report]
+        self._timers_made = [self._deadline.timer, report]
         self.get_logger().info(
             f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, "
             f"streams {', '.join(self._streams)}"
@@ -76,7 +80,7 @@ class MemoryNode(ManagedNode):
 
     def deactivate(self) -> None:
         """No more ticks."""
-        self._deadline_timer.cancel()
+        self._deadline.set(None)
 
     def release(self) -> None:
         """Close the topics."""
@@ -90,7 +94,7 @@ class MemoryNode(ManagedNode):
         self._observer.reset()
         self._first_tick = self._next_tick = first_tick
         self._health = Health()
-        self._wake_ns: int | None = None
+        self._deadline.set(None)
         self._status = ConditionStatus.OK
         self._reason = ""
 
@@ -133,29 +137,24 @@ class MemoryNode(ManagedNode):
         text = refusal(stream, verdict)
         if text:
             self._fault(stream, text)
-        self._advance()
+        self._deadline.note_input()
+        self._advance(LONG_AGO_NS)
 
     def _on_deadline(self) -> None:
-        self._deadline_timer.cancel()
-        self._wake_ns = None
         if self.active:
-            self._advance()
+            self._advance(time.monotonic_ns())
 
-    def _advance(self) -> None:
-        """Run the ticks that are due, then set the timer for the next deadline."""
+    def _advance(self, now_ns: int) -> None:
+        """Run the ticks that are complete, or late at wall time `now_ns`, then set the next deadline."""
         begun = time.perf_counter()
-        observations = self._observer.poll(time.monotonic_ns())
+        observations = self._observer.poll(now_ns)
         align_ms = 1e3 * (time.perf_counter() - begun)
         for observation in observations:
             self._tick(observation, align_ms)
         for text in (*self._observer.faults, *self._observer.aligner.stuck.values()):
             if text not in self._health.faults:
                 self._fault(text.partition(":")[0], text)
-        wake_ns = self._observer.aligner.wake_ns
-        if wake_ns is not None and wake_ns != self._wake_ns:
-            self._deadline_timer.timer_period_ns = max(0, wake_ns - time.monotonic_ns())
-            self._deadline_timer.reset()
-        self._wake_ns = wake_ns
+        self._deadline.set(self._observer.aligner.wake_ns)
 
     def _tick(self, observation: Observation, align_ms: float) -> None:
         observation = replace(observation, tick=self._first_tick + observation.tick)

@@ -15,6 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, parameters, qos
+from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
@@ -66,10 +67,10 @@ class PolicyNode(ManagedNode):
         self._condition_subscription = self.create_subscription(
             MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION
         )
-        self._wait_timer = self.create_timer(1.0, self._on_wait_over, autostart=False)
+        self._wait = DrainedDeadline(self, self._on_wait_over)
         self._silence_timer = self.create_timer(settings.condition_timeout_ms / 1e3, self._on_silence, autostart=False)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
-        self._timers_made = [self._wait_timer, self._silence_timer, report]
+        self._timers_made = [self._wait.timer, self._silence_timer, report]
         self.get_logger().info(f"policy of model {self._model_id[:SHORT_ID]} from {loaded.folder}")
 
     def activate(self) -> None:
@@ -78,7 +79,7 @@ class PolicyNode(ManagedNode):
 
     def deactivate(self) -> None:
         """No more commands."""
-        self._wait_timer.cancel()
+        self._wait.set(None)
         self._silence_timer.cancel()
         self._pending.clear()
 
@@ -109,7 +110,7 @@ class PolicyNode(ManagedNode):
         response.success = self.configured
         response.message = "policy reset" if self.configured else "policy_node is not configured"
         if self.configured:
-            self._wait_timer.cancel()
+            self._wait.set(None)
             self._silence_timer.cancel()
             self._health = Health()
             self._restart()
@@ -140,26 +141,25 @@ class PolicyNode(ManagedNode):
         self._work()
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
-        if self.active and self._pending:
+        if self.active:
+            self._wait.note_input()
             self._work()
 
     def _on_wait_over(self) -> None:
-        self._wait_timer.cancel()
         if self.active:
-            self._work()
+            self._work(give_up_until_ns=time.monotonic_ns())
 
-    def _work(self) -> None:
-        """Answer conditions in order, as far as their samples are there or given up."""
+    def _work(self, give_up_until_ns: int = 0) -> None:
+        """Answer conditions in order, as far as their samples are there, or were due by `give_up_until_ns`."""
         while self._pending:
             condition, deadline_ns = self._pending[0]
             missing = self._store.missing(condition.input_stamps_ns)
-            wait_ns = deadline_ns - time.monotonic_ns()
-            if condition.status == ConditionStatus.OK and missing and wait_ns > 0:
-                self._wait_timer.timer_period_ns = wait_ns
-                self._wait_timer.reset()
+            if condition.status == ConditionStatus.OK and missing and deadline_ns > give_up_until_ns:
+                self._wait.set(deadline_ns)
                 return
             self._pending.popleft()
             self._answer(condition, missing)
+        self._wait.set(None)
 
     def _answer(self, condition: Condition, missing: list[str]) -> None:
         if condition.episode != self._episode:

@@ -20,6 +20,10 @@ class MemoryNodeParameters:
 
     checkpoint: str = parameter("", CHECKPOINT)
     reliability: str = parameter("best_effort", RELIABILITY, choices=RELIABILITIES)
+    deadline_ms: int = parameter(
+        0, "How long a tick waits for late streams before it goes on without them; 0 takes the checkpoint's time.",
+        unit="ms", limits=(0, 60_000),
+    )  # fmt: skip
     snapshot_path: str = parameter(
         "memory_snapshot.safetensors", "File that ~/snapshot writes and ~/restore reads.", changes="live"
     )
