@@ -85,9 +85,12 @@ def latency_chart(latency_ms: Sequence[float]) -> str:
         ax = figure.subplots()
         ax.hist(np.minimum(latency_ms, right), bins=60, range=(0, right), color=COLOURS["trace"], alpha=0.85)
         top = ax.get_ylim()[1]
-        for x, name, colour in ((p50, "median", INK), (p99, "99 %", BRANCH), (LATENCY_MS, "budget", FAINT)):
+        marks = ((p50, "median", INK), (p99, "99 %", BRANCH), (LATENCY_MS, "budget", FAINT))
+        for row, (x, name, colour) in enumerate(marks):
             ax.axvline(x, color=colour, lw=1.3, ls="-" if name != "budget" else (0, (4, 3)))
-            ax.text(x + right * 0.006, top, f"{name} {x:.1f} ms", color=colour, va="top", fontsize=9.5)
+            ax.text(
+                x + right * 0.006, top * (1 - 0.11 * row), f"{name} {x:.1f} ms", color=colour, va="top", fontsize=9.5
+            )
         ax.set_xlim(0, right)
         beyond = f"; the last bar holds all beyond, up to {most:.0f} ms" if most > right else ""
         ax.set_xlabel(f"observation stamp to condition received, ms{beyond}")

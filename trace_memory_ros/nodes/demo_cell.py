@@ -126,6 +126,7 @@ class _Runner:
         recordings: list[Recording] = []
         latency_ms: list[float] = []
         model_id = ""
+        self._client.connect()
         for planned in self._plan.episodes:
             begun = time.monotonic()
             outcome = self._run_one(planned)

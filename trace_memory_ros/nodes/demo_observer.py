@@ -105,7 +105,8 @@ class EpisodeObserver:
 
     def timeline(self) -> Timeline:
         """What the memory did in this episode."""
-        records = self.records
+        # One that was on its way when the memory was reset belongs to an earlier episode.
+        records = [record for record in self.records if record.episode == self.records[-1].episode]
         stamps = np.array([stamp_ns(record.header.stamp) for record in records], dtype=np.int64)
         branch_s, decided_s = branch_moments(self.statuses)
         return Timeline(
@@ -123,8 +124,10 @@ class EpisodeObserver:
         """Overhead pictures of the episode's moments; empty unless they were kept."""
         if not self._raw_pictures or not self.statuses:
             return ()
+        first = self.statuses[0]
+        start_ns = stamp_ns(first.header.stamp) - round(first.elapsed_s * SECOND_NS)
         stamps = np.array([header_stamp_ns(data) for data in self._raw_pictures], dtype=np.int64)
-        time_s = (stamps - stamps[0]) / SECOND_NS
+        time_s = (stamps - start_ns) / SECOND_NS
         frames = []
         for moment, at_s in moments(self.statuses).items():
             nearest = int(np.abs(time_s - at_s).argmin())

@@ -250,7 +250,8 @@ class EpisodeClient:
         deadline = time.monotonic() + timeout_s
         while not self._connected:
             if time.monotonic() > deadline:
-                raise EpisodeFailed(f"no command within {timeout_s:g} s of looking: /diagnostics of {', '.join(consumers)} say why")
+                who = ", ".join(consumers)
+                raise EpisodeFailed(f"no command within {timeout_s:g} s of looking: /diagnostics of {who} say why")
             for node in consumers:
                 self.trigger(f"{node}/reset")
             self._commands_seen = 0
