@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,3 +71,22 @@ def test_autostart_with_a_damaged_checkpoint_ends_the_process(
         process.wait_ready(PATIENCE_S)
     assert "damaged, truncated or another model's" in process.log
     process.stop()
+
+
+def test_nodes_end_when_their_starter_is_killed(tmp_path: Path, domain_id: int) -> None:
+    starter = (
+        "import pathlib, sys, time\n"
+        "from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec\n"
+        "node = NodeProcess(NodeSpec('marker_node', {'autostart': True}, namespace='orphan'), pathlib.Path(sys.argv[1]))\n"
+        "node.wait_ready(60.0)\n"
+        "print(node.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", starter, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    deadline = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}").exists() and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
+        assert time.monotonic() < deadline, f"marker_node {pid} outlived its starter"
+        time.sleep(0.1)

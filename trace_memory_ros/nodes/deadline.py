@@ -15,9 +15,9 @@ MAX_ROUNDS = 20
 class DrainedDeadline:
     """Calls `callback` at a wall time, after the inputs that waited in their queues by then were handled.
 
-    The executor serves timers before subscriptions. On a busy machine a process may sleep past the deadline with all its
-    inputs arrived, and would give them up unread. So the deadline first lets rounds of other callbacks pass until one
-    brings no input, at most `MAX_ROUNDS` of `ROUND_NS`.
+    The executor serves timers before subscriptions. On a busy machine a process may sleep past the deadline with all
+    its inputs arrived, and would give them up unread. So the deadline first lets rounds of other callbacks pass until
+    one brings no input, at most `MAX_ROUNDS` of `ROUND_NS`.
     """
 
     def __init__(self, node: Node, callback: Callable[[], None]) -> None:

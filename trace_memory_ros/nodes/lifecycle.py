@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from trace_memory_ros.nodes import parameters
+from trace_memory_ros.nodes.processes import PARENT
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
 FAILURE = TransitionCallbackReturn.FAILURE
@@ -138,6 +140,8 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     rclpy.init(args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO)
     node = make()
     threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
+    if PARENT in os.environ:
+        threading.Thread(target=_end_with_parent, args=(node.ended, int(os.environ[PARENT])), daemon=True).start()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
@@ -152,6 +156,13 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     # Everything is released. Taking torch and numba apart on top needs seconds on a busy machine, and launchers kill
     # what has not ended a few seconds after SIGINT.
     os._exit(node.ended.result() or 0)
+
+
+def _end_with_parent(ended: Future[int], parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    if not ended.done():
+        ended.set_result(0)
 
 
 def _end_on_signal(ended: Future[int]) -> None:

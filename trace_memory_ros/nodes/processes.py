@@ -16,6 +16,11 @@ import yaml
 
 ParameterValue = bool | int | float | str
 
+PARENT = "TRACE_MEMORY_PARENT_PID"
+"""Tells a node to end when this process is gone, however it went."""
+
+_OWN_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0"}
+
 READY = "activate done"
 """What every managed node logs once it is active."""
 
@@ -71,7 +76,7 @@ class NodeProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0", **(environment or {})},
+                env={**os.environ, **_OWN_ENVIRONMENT, PARENT: str(os.getpid()), **(environment or {})},
                 start_new_session=True,
             )
 
