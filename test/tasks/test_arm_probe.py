@@ -13,7 +13,7 @@ from trace_memory_ros.tasks.arm.rollout import demonstrate
 from trace_memory_ros.tasks.arm.sample import RawSample
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
-TRAIN_PAIRS = 20
+TRAIN_PAIRS = 12
 TEST_PAIRS = 12
 CUE_TICK = 5
 
@@ -63,6 +63,7 @@ def probe_accuracy(hidden: int, train: np.ndarray, test: np.ndarray, y: np.ndarr
     return float((guess == y_test).mean())
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("task", TASK_NAMES)
 def test_cue_is_gone_at_the_branch(task: str) -> None:
     env = ArmEnv(task)
