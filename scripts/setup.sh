@@ -99,7 +99,7 @@ pip_install() {
     grep -v '^WARNING' "$complaints" >&2 || true
     rm -f "$complaints"
     fail "pip could not install: $*" \
-      "pip's own message is above. No connection: check the network and any proxy. A failed compilation: install gcc, g++ and Python's headers. No space: 4 GB are needed. Then run this again: it goes on where it stopped"
+      "pip's own message is above. No connection, or no version found or conflicts where none should be: check the network, any proxy and pip's configuration. A failed compilation: install gcc, g++ and Python's headers. No space: 4 GB are needed. Then run this again: it goes on where it stopped"
   fi
   rm -f "$complaints"
 }
