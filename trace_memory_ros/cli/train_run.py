@@ -29,8 +29,8 @@ from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
-CLOCK = PathLength(threshold=5.0, deadband=0.05)
-"""About fifty writes in a 24 s episode, none while the arm stands (standardised state, see docs/training.md)."""
+CLOCK = PathLength(threshold=1.0, deadband=1.0)
+"""A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, increments, scaled
-from trace_memory_ros.learning.recipe import Augmentation
+from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.runtime.clock import UpdateClock
 
 
@@ -120,38 +121,43 @@ def _stack(parts: list[Evidence]) -> Evidence:
 
 
 def sample_reads(
-    rng: np.random.Generator, episode: Episode, count: int, near_branch: float, reach: int
+    rng: np.random.Generator, episode: Episode, count: int, shares: ReadShares, reach: int
 ) -> NDArray[np.int64]:
-    """`count` read ticks, a share of them from just before to `reach` ticks after the branch, where memory decides."""
-    near = rng.random(count) < near_branch
+    """`count` read ticks: near the branch (to `reach` ticks after it), where twins act apart, and anywhere."""
+    ticks = rng.integers(0, episode.demo.ticks, count)
     branch = episode.demo.branch_tick
-    around = rng.integers(max(branch - 2, 0), min(branch + reach, episode.demo.ticks), count)
-    anywhere = rng.integers(0, episode.demo.ticks, count)
-    return np.where(near, around, anywhere)
+    near = rng.integers(max(branch - 2, 0), min(branch + reach, episode.demo.ticks), count)
+    kind = rng.random(count)
+    ticks = np.where(kind < shares.near_branch, near, ticks)
+    if episode.apart.size:
+        apart = (kind >= shares.near_branch) & (kind < shares.near_branch + shares.apart)
+        ticks = np.where(apart, rng.choice(episode.apart, count), ticks)
+    return ticks
 
 
 def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -> EpisodeBatch:
     """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode."""
     size = batch.mask.shape[0]
 
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=rng)
+    def noise(*shape: int) -> Tensor:
+        # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
+        return (torch.rand(*shape, generator=rng) - 0.5) * math.sqrt(12.0)
 
     cameras = batch.writes.thumbnails.shape[2]
-    gain = 1.0 + strength.brightness * normal(size, 1, 1, 1, 1, 1)
-    gain = gain + strength.colour_gain * normal(size, 1, cameras, 3, 1, 1)
-    offset = strength.state_offset * normal(size, 1, batch.writes.state.shape[-1])
-    drift = strength.signature_offset * normal(size, 1, batch.writes.xi.shape[-1])
+    gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
+    gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
+    offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
+    drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
 
     def pixels(images: Tensor) -> Tensor:
-        return (images * gain + strength.pixel_noise * torch.randn(images.shape, generator=rng)).clamp_(0.0, 1.0)
+        return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
 
     def evidence(e: Evidence) -> Evidence:
         return Evidence(
             pixels(e.thumbnails),
-            e.state + offset + strength.state_noise * normal(*e.state.shape),
-            e.xi + drift + strength.signature_noise * normal(*e.xi.shape),
-            e.delta + strength.signature_noise * normal(*e.delta.shape),
+            e.state + offset + strength.state_noise * noise(*e.state.shape),
+            e.xi + drift + strength.signature_noise * noise(*e.xi.shape),
+            e.delta + strength.signature_noise * noise(*e.delta.shape),
         )
 
     return batch._replace(

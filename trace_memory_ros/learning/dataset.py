@@ -16,15 +16,23 @@ from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
 from trace_memory_ros.signature.streaming import StreamingSignature
 
+STATE_STD_FLOOR = 0.2
+"""rad: the spread of a joint that hardly moves is the demonstrations' disturbance, which a live arm does not have.
+Divided by it, jitter would be most of the standardised path: the clock would tick five times as fast in training."""
+APART_RAD = 0.1
 ACTION_STD_FLOOR = 0.05
 """rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, 17)` and raw signature `(T, S)`."""
+    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, 17)` and raw signature `(T, S)`.
+
+    apart: ticks before the branch at which the counterfactual twin acts differently.
+    """
 
     demo: Demonstration
+    apart: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
     xi: NDArray[np.float32]
@@ -91,11 +99,18 @@ class TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
         episodes = []
         for pair in pairs:
+            apart = _apart(*pair)
             for demo in pair:
                 normal = state.apply(demo.state)
                 xi = signatures(normal, depth) if depth else np.zeros((demo.ticks, 0), np.float32)
-                episodes.append(Episode(demo, thumbnails(demo.images, thumbnail_px), normal, xi))
+                episodes.append(Episode(demo, apart, thumbnails(demo.images, thumbnail_px), normal, xi))
         return cls(episodes)
+
+
+def _apart(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
+    before = min(one.branch_tick, other.branch_tick)
+    differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
+    return np.flatnonzero(differs)
 
 
 def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_]) -> Standardiser:
@@ -103,7 +118,8 @@ def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_]) -> Standa
     moments = RunningMoments(mask.size)
     for demo in demos:
         moments.add(demo.state)
-    return moments.standardiser(mask)
+    fitted = moments.standardiser(mask)
+    return replace(fitted, std=np.maximum(fitted.std, STATE_STD_FLOOR))
 
 
 def fit_statistics(training: TrainingSet, state: Standardiser, clock: UpdateClock) -> Statistics:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.tasks.arm.env import ArmEnv
-from trace_memory_ros.tasks.arm.expert import Expert
+from trace_memory_ros.tasks.arm.rollout import demonstrate
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FORMAT = 1
@@ -44,30 +43,19 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
 
     Raises `RuntimeError` when the expert fails: a failed demonstration must not be learned from.
     """
-    env.reset(scenario)
-    expert = Expert(env, scenario)
     observer = LockstepObserver(config)
-    period_s = config.tick_period_ms / 1000.0
-    noise = scenario.action_noise(math.ceil(scenario.timeout_s / period_s) + 1)
-    images: list[NDArray[np.uint8]] = []
-    states: list[NDArray[np.float64]] = []
-    actions: list[NDArray[np.float32]] = []
+    images, states, actions = [], [], []
     last_wait = -1
-    while not env.outcome().finished:
-        sample = env.observe()
+    for step in demonstrate(env, scenario):
+        sample = step.sample
         observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
-        if observation.state is None or not observation.usable:
+        if not observation.usable:
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
-        action = expert.act(sample)
-        if expert.phase == "wait":
+        if step.phase == "wait":
             last_wait = len(actions)
-        images.append(np.stack([observation.images[c.name] for c in config.cameras]))
+        images.append(np.stack([observation.images[name] for name in config.camera_names]))
         states.append(observation.state)
-        actions.append(action.astype(np.float32))
-        disturbed = action.copy()
-        disturbed[: noise.shape[1]] += noise[len(actions) - 1]
-        env.apply(disturbed)
-        env.advance(period_s)
+        actions.append(step.action.astype(np.float32))
     outcome = env.outcome()
     if not outcome.success or last_wait < 0:
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")

@@ -42,7 +42,7 @@ def learn_memory(
         for step in range(1, first.stage_steps + 1):
             rng = np.random.default_rng([seed, 1, stage, step])
             batch = draw_batch(
-                training, recipe, rng, factor, first.batch_pairs, first.reads, first.near_branch, pictures=False
+                training, recipe, rng, factor, first.batch_pairs, first.reads, first.shares, pictures=False
             )
             losses = descend(model, optimiser, batch, recipe, total)
             total += 1

@@ -11,7 +11,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
-from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.recipe import ReadShares, Recipe
 
 
 class Learner(Protocol):
@@ -27,7 +27,7 @@ def draw_batch(
     clock_factor: float,
     pairs: int,
     reads: int,
-    near_branch: float,
+    shares: ReadShares,
     pictures: bool = True,
 ) -> EpisodeBatch:
     """`pairs` random counterfactual pairs, augmented, at about `clock_factor` times the final update interval."""
@@ -35,9 +35,7 @@ def draw_batch(
     indices = [int(i) for pair in chosen for i in (2 * pair, 2 * pair + 1)]
     spread = math.log1p(recipe.augmentation.clock_jitter)
     factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
-    ticks = [
-        sample_reads(rng, builder.data.episodes[i], reads, near_branch, recipe.branch_reach) for i in indices
-    ]
+    ticks = [sample_reads(rng, builder.data.episodes[i], reads, shares, recipe.branch_reach) for i in indices]
     noise = torch.Generator().manual_seed(int(rng.integers(2**31)))
     return augment(builder.build(indices, factors, ticks, pictures), noise, recipe.augmentation)
 

@@ -21,6 +21,18 @@ class Augmentation:
 
 
 @dataclass(frozen=True)
+class ReadShares:
+    """Shares of the read ticks just around the branch and where the twin acts apart; the rest lie anywhere."""
+
+    near_branch: float
+    apart: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.near_branch, self.apart) < 0 or self.near_branch + self.apart > 1:
+            raise ValueError(f"{self}: shares must not be negative and sum to at most 1")
+
+
+@dataclass(frozen=True)
 class MemoryFirst:
     """The first phase: encoder and memory learn to foretell the expert's chunk through a small head, without pictures.
 
@@ -37,7 +49,7 @@ class MemoryFirst:
     enough: float = 0.95
     batch_pairs: int = 8
     reads: int = 16
-    near_branch: float = 0.75
+    shares: ReadShares = ReadShares(near_branch=0.75)
     learning_rate: float = 2e-3
 
     def __post_init__(self) -> None:
@@ -53,14 +65,14 @@ class Recipe:
     memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's.
     """
 
-    pairs: int = 90
+    pairs: int = 60
     held_out_pairs: int = 12
     first_held_out_seed: int = 100_000
     memory_first: MemoryFirst = field(default_factory=MemoryFirst)
-    steps: int = 2000
+    steps: int = 1200
     batch_pairs: int = 6
     reads: int = 8
-    near_branch: float = 0.3
+    shares: ReadShares = ReadShares(near_branch=0.25, apart=0.2)
     branch_reach: int = 5
     learning_rate: float = 1e-3
     memory_rate: float = 0.3

@@ -50,7 +50,7 @@ class Trainer:
             for group in self.optimiser.param_groups:
                 group["lr"] = group["rate"] * self._schedule()
             rng = np.random.default_rng([self.seed, 2, self.step])
-            batch = draw_batch(self.training, recipe, rng, 1.0, recipe.batch_pairs, recipe.reads, recipe.near_branch)
+            batch = draw_batch(self.training, recipe, rng, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares)
             for name, value in descend(self.agent, self.optimiser, batch, recipe, self.step).items():
                 sums[name] = sums.get(name, 0.0) + value / every
             self.step += 1

@@ -1,0 +1,40 @@
+"""Small made-up counterfactual pairs: the cue is a colour in the first ticks, the branch comes later."""
+
+import numpy as np
+
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.clock import EveryTicks
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+
+TICKS = 24
+BRANCH_TICK = 16
+
+
+def pair(seed: int) -> tuple[Demonstration, Demonstration]:
+    """The same walk and noise twice; only the first four overhead images and the actions after the branch differ."""
+    rng = np.random.default_rng(seed)
+    state = np.concatenate([np.zeros((TICKS, 3)), rng.normal(0, 0.1, (TICKS, 14)).cumsum(axis=0)], axis=1)
+    images = rng.integers(90, 130, (TICKS, 3, 48, 48, 3)).astype(np.uint8)
+    demos = []
+    for cue in (0, 1):
+        seen = images.copy()
+        seen[:4, 0, 8:40, 8:40] = (220, 30, 30) if cue else (30, 30, 220)
+        actions = np.zeros((TICKS, len(ACTION_NAMES)), np.float32)
+        actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
+        demos.append(Demonstration("synthetic", seed, cue, seen, state, actions, BRANCH_TICK))
+    return demos[0], demos[1]
+
+
+def design(memory: str, **changes: object) -> Design:
+    """A small design for `memory` that writes at every other tick."""
+    sizes: dict[str, object] = {"depth": 2 if memory == "trace" else 0, "slots": 3, "width": 16, "chunk": 4}
+    return Design(
+        memory=memory,
+        options={"address_width": 8, "hidden": 16, "routing_width": 8} if memory == "trace" else {},
+        observation=default_arm(),
+        action_names=ACTION_NAMES,
+        clock=EveryTicks(2),
+        **(sizes | changes),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,69 @@
+"""Whole-episode batches: what is written, which write a read sees, increments, padding, augmentation."""
+
+import numpy as np
+import pytest
+import torch
+from learning.synthetic import BRANCH_TICK, TICKS, design, pair
+
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.batches import BatchBuilder, augment, sample_reads, shift
+from trace_memory_ros.learning.recipe import Augmentation, ReadShares
+
+
+@pytest.fixture(scope="module")
+def builder() -> BatchBuilder:
+    return build.prepare(design("trace"), [pair(0), pair(1)], [pair(2)])[0]
+
+
+def test_a_read_sees_the_newest_write_at_or_before_it(builder: BatchBuilder) -> None:
+    batch = builder.build([0], [2.0], [np.array([0, 3, 4, 5, 23])])
+    assert batch.mask.sum() == 6  # ticks 0, 4, 8, ... at twice every second tick
+    assert batch.last_write.tolist() == [[0, 0, 1, 1, 5]]
+
+
+def test_increments_run_from_the_write_before(builder: BatchBuilder) -> None:
+    xi, standardiser = builder.data.episodes[0].xi, builder.statistics.delta
+    assert standardiser is not None
+    batch = builder.build([0], [2.0], [np.array([0, 3, 4, 5])])
+    expected = [xi[0] - xi[0], xi[3] - xi[0], xi[4] - xi[0], xi[5] - xi[4]]
+    np.testing.assert_allclose(batch.reads.delta[0], standardiser.apply(np.stack(expected)), atol=1e-6)
+    np.testing.assert_array_equal(batch.writes.delta[0, 1], batch.reads.delta[0, 2])
+
+
+def test_chunks_end_with_the_episode(builder: BatchBuilder) -> None:
+    batch = builder.build([1], [1.0], [np.array([TICKS - 2])])
+    assert batch.valid.tolist() == [[[True, True, False, False]]]
+    assert batch.actions[0, 0, :, 0].tolist() == [1.0] * 4
+
+
+def test_pairs_differ_in_nothing_but_cue_and_branch(builder: BatchBuilder) -> None:
+    reads = [np.array([10, BRANCH_TICK])] * 2
+    batch = builder.build([0, 1], [1.0, 1.0], reads)
+    assert torch.equal(batch.images[0], batch.images[1])
+    assert torch.equal(batch.writes.thumbnails[0, 2:], batch.writes.thumbnails[1, 2:])
+    assert not torch.equal(batch.writes.thumbnails[0, :2], batch.writes.thumbnails[1, :2])
+    assert not torch.equal(batch.actions[0, 1], batch.actions[1, 1])
+
+
+def test_augmentation_keeps_shapes_targets_and_the_unit_range(builder: BatchBuilder) -> None:
+    batch = builder.build([0, 1], [1.0, 1.0], [np.array([5, 6])] * 2)
+    changed = augment(batch, torch.Generator().manual_seed(0), Augmentation())
+    assert changed.images.shape == batch.images.shape
+    assert not torch.equal(changed.images, batch.images)
+    assert 0.0 <= changed.images.min() and changed.images.max() <= 1.0
+    assert torch.equal(changed.actions, batch.actions)
+    assert torch.equal(changed.last_write, batch.last_write)
+
+
+def test_an_episode_is_shifted_as_one() -> None:
+    images = torch.arange(2 * 3 * 1 * 3 * 8 * 8, dtype=torch.float32).reshape(2, 3, 1, 3, 8, 8)
+    moved = shift(images, torch.Generator().manual_seed(3), 2)
+    for episode, result in zip(images, moved, strict=True):
+        offsets = (result - episode)[..., 3:5, 3:5]
+        assert (offsets == offsets.flatten()[0]).all()
+
+
+def test_near_reads_lie_where_memory_decides(builder: BatchBuilder) -> None:
+    reads = sample_reads(np.random.default_rng(0), builder.data.episodes[0], 200, ReadShares(near_branch=1.0), reach=3)
+    assert reads.min() == BRANCH_TICK - 2
+    assert reads.max() == BRANCH_TICK + 2

@@ -1,0 +1,86 @@
+"""Training: the memory is learned where there is one, a resumed run is the run, foreign saves are refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from learning.synthetic import design, pair
+
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
+from trace_memory_ros.learning.trainer import Trainer
+
+CALM = Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0)
+SHORT = Recipe(
+    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=150, check_pairs=4, reads=6, settle_steps=25),
+    steps=6,
+    reads=3,
+    batch_pairs=2,
+    augmentation=CALM,
+)
+
+
+def _start(memory: str, recipe: Recipe = SHORT) -> tuple[Agent, Trainer]:
+    plan = design(memory)
+    training, held_out = build.prepare(plan, [pair(i) for i in range(12)], [pair(100 + i) for i in range(4)])
+    torch.manual_seed(0)
+    agent = build.build_agent(plan, training)
+    return agent, Trainer(agent, training, held_out, recipe, seed=0)
+
+
+@pytest.mark.parametrize("memory", ["gru", "trace"])
+def test_memory_first_carries_an_unseen_cue_over_the_delay(memory: str) -> None:
+    agent, trainer = _start(memory)
+    lines: list[Progress] = []
+    learn_memory(agent, trainer.training, trainer.held_out, SHORT, 0, lines.append)
+    assert lines[-1].clock_factor == 1.0
+    assert lines[-1].held_out_branch_accuracy >= 0.9
+
+
+def test_without_memory_the_branch_is_chance() -> None:
+    _, trainer = _start("none")
+    assert trainer.run(lambda _: None, every=3).held_out_branch_accuracy == 0.5
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    agent, trainer = _start("gru")
+    trainer.run(lambda _: None, every=3)
+    _, broken_off = _start("gru")
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.step == 3:
+            broken_off.save(tmp_path / "training.safetensors")
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        broken_off.run(stop, every=3)
+    resumed_agent, resumed = _start("gru")
+    resumed.load(tmp_path / "training.safetensors")
+    resumed.run(lambda _: None, every=3)
+    for name, value in agent.state_dict().items():
+        assert torch.equal(value, resumed_agent.state_dict()[name]), name
+
+
+def test_a_save_of_another_recipe_is_refused(tmp_path: Path) -> None:
+    _, trainer = _start("gru")
+    trainer.save(tmp_path / "training.safetensors")
+    _, other = _start("gru", replace(SHORT, learning_rate=0.5))
+    with pytest.raises(ValueError, match="written by another run"):
+        other.load(tmp_path / "training.safetensors")
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_weights_change() -> None:
+    agent, trainer = _start("gru")
+    with torch.no_grad():
+        agent.policy.head.bias.fill_(float("nan"))
+    before = agent.policy.queries.clone()
+    with pytest.raises(FloatingPointError, match="loss is nan at step 0"):
+        trainer.run(lambda _: None, every=1)
+    assert torch.equal(before, agent.policy.queries)
