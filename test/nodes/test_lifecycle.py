@@ -77,7 +77,8 @@ def test_nodes_end_when_their_starter_is_killed(tmp_path: Path, domain_id: int) 
     starter = (
         "import pathlib, sys, time\n"
         "from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec\n"
-        "node = NodeProcess(NodeSpec('marker_node', {'autostart': True}, namespace='orphan'), pathlib.Path(sys.argv[1]))\n"
+        "spec = NodeSpec('marker_node', {'autostart': True}, namespace='orphan')\n"
+        "node = NodeProcess(spec, pathlib.Path(sys.argv[1]))\n"
         "node.wait_ready(60.0)\n"
         "print(node.pid, flush=True)\n"
         "time.sleep(600)\n"

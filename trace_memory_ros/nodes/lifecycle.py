@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -70,6 +71,9 @@ class ManagedNode(LifecycleNode):
         super().on_activate(state)
         done = self._try("activate", self.activate)
         self.active = done == SUCCESS
+        # What libraries and checkpoint brought stays: without this, the collector walks it all in the midst of ticks.
+        gc.collect()
+        gc.freeze()
         if not self.active:
             super().on_deactivate(state)
         return done
