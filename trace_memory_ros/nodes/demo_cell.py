@@ -80,8 +80,9 @@ def _nodes(plan: CellPlan) -> list[NodeSpec]:
     }
     return [
         NodeSpec("arm_sim_node", {"task": plan.task, "autostart": True}),
-        NodeSpec("memory_node", model),
-        NodeSpec("policy_node", model),
+        # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
+        NodeSpec("memory_node", {**model, "deadline_ms": 2000}),
+        NodeSpec("policy_node", {**model, "input_wait_ms": 2000}),
         NodeSpec("marker_node", {"reliability": "reliable", "autostart": True}),
     ]
 

@@ -24,7 +24,7 @@ class MarkerNode(ManagedNode):
     table = MarkerNodeParameters
 
     def __init__(self) -> None:
-        self._subscriptions: list[Any] = []
+        self._inputs: list[Any] = []
         self._publisher: Any = None
         self._timer: Any = None
         super().__init__("marker_node")
@@ -43,7 +43,7 @@ class MarkerNode(ManagedNode):
         scene = MarkerScene(placement, arms, values.path_points, values.silent_after_s)
         self._scene = scene
         self._publisher = self.create_lifecycle_publisher(MarkerArray, "memory/markers", qos.DIAGNOSTICS)
-        self._subscriptions = [
+        self._inputs = [
             self.create_subscription(MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION),
             self.create_subscription(MemoryCondition, "memory/condition", scene.on_condition, qos.CONDITION),
             self.create_subscription(JointState, "joint_states", scene.on_joints, qos.sensor(values.reliability)),
@@ -63,8 +63,8 @@ class MarkerNode(ManagedNode):
         """Close the topics."""
         if self._timer is not None:
             self.destroy_timer(self._timer)
-        self.drop_entities([self._publisher] if self._publisher else [], self._subscriptions)
-        self._timer, self._publisher, self._subscriptions = None, None, []
+        self.drop_entities([self._publisher] if self._publisher else [], self._inputs)
+        self._timer, self._publisher, self._inputs = None, None, []
 
     def _on_diagnostics(self, message: MemoryDiagnostics) -> None:
         self._scene.on_diagnostics(message, time.monotonic())
