@@ -44,12 +44,14 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     Raises `RuntimeError` when the expert fails: a failed demonstration must not be learned from.
     """
     observer = LockstepObserver(config)
-    images, states, actions = [], [], []
+    images: list[NDArray[np.uint8]] = []
+    states: list[NDArray[np.float64]] = []
+    actions: list[NDArray[np.float32]] = []
     last_wait = -1
     for step in demonstrate(env, scenario):
         sample = step.sample
         observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
-        if not observation.usable:
+        if observation.state is None or not observation.usable:
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
         if step.phase == "wait":
             last_wait = len(actions)
