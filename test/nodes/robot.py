@@ -17,7 +17,7 @@ from trace_memory_ros.observation.config import default_arm
 CONFIG = default_arm()
 CAMERAS = CONFIG.camera_names
 PERIOD_NS = CONFIG.period_ns
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 PX = 64
 
 

@@ -13,7 +13,7 @@ from trace_memory_ros.nodes.processes import NodeGroup
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 TICKS = 30
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
