@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,6 +79,13 @@ def test_a_missed_line_is_named_with_its_numbers(made: SimpleNamespace, changed:
     missed = [line for line in criteria(made.demo(**changed)) if line.met is False]
     assert name in [line.name for line in missed]
     assert all(any(character.isdigit() for character in line.evidence) for line in missed)
+
+
+def test_a_pause_that_the_arm_ignored_proves_nothing(made: SimpleNamespace) -> None:
+    paused = replace(made.episode(pause_s=60.0), duration_s=25.0)
+    (line, *_) = criteria(DemoResult(("origin",), ("trace",), (paused,)))
+    assert line.met is False
+    assert "an episode lasted 25 s: the arm did not wait" in line.evidence
 
 
 def test_trace_below_its_limit_is_missed(made: SimpleNamespace) -> None:

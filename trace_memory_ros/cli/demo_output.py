@@ -69,11 +69,12 @@ class Display:
 def told(result: EpisodeResult) -> str:
     """One episode in a line."""
     pause = f", pause {result.pause_s:g} s" if result.pause_s else ""
+    stale = f", {result.ticks_stale} of them without fresh inputs" if result.ticks_stale else ""
     verdict = "right" if result.success else "WRONG"
     return (
         f"seed {result.seed}{pause}, cue {branch_name(result.cue)}, went {branch_name(result.branch)}: {verdict}; "
         f"{result.duration_s:.1f} s simulated in {result.wall_s:.1f} s, "
-        f"{result.ticks_published} of {result.ticks_expected} ticks, {result.write_count} writes"
+        f"{result.ticks_published} of {result.ticks_expected} ticks{stale}, {result.write_count} writes"
     )
 
 

@@ -51,9 +51,17 @@ def _pauses(result: DemoResult) -> Iterator[Criterion]:
     for task in result.tasks:
         cell = result.cell(task, "trace", paused=True)
         if cell:
-            name = f"{task}: trace after a {cell.episodes[0].pause_s:g} s pause"
-            met = cell.branch_success >= REMEMBERS
-            yield Criterion(name, f"branch success ≥ {REMEMBERS}", met, _share(cell))
+            pause_s = cell.episodes[0].pause_s
+            shortest_s = min(episode.duration_s for episode in cell.episodes)
+            # An arm that drives on through the red lamp has not been asked to remember for longer.
+            waited = shortest_s >= pause_s
+            evidence = _share(cell) + (
+                "" if waited else f"; an episode lasted {shortest_s:.0f} s: the arm did not wait"
+            )
+            met = cell.branch_success >= REMEMBERS and waited
+            yield Criterion(
+                f"{task}: trace after a {pause_s:g} s pause", f"branch success ≥ {REMEMBERS}", met, evidence
+            )
 
 
 def _latency(result: DemoResult) -> Criterion:

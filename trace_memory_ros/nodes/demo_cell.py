@@ -18,7 +18,8 @@ from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
 
 WATCH_PERIOD_S = 0.25
-STALL_S = 30.0
+STALL_S = 60.0
+PATIENCE_S = 20.0
 START_TIMEOUT_S = 120.0
 LOG_LINES = 12
 
@@ -78,11 +79,16 @@ def _nodes(plan: CellPlan) -> list[NodeSpec]:
         "reliability": "reliable",
         "autostart": True,
     }
+    sim: dict[str, ParameterValue] = {"task": plan.task, "autostart": True}
+    memory, policy = dict(model), dict(model)
+    if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
+        # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
+        sim["command_timeout_s"] = PATIENCE_S
+        memory["deadline_ms"] = policy["input_wait_ms"] = round(1e3 * PATIENCE_S / 2)
     return [
-        NodeSpec("arm_sim_node", {"task": plan.task, "autostart": True}),
-        # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
-        NodeSpec("memory_node", {**model, "deadline_ms": 2000}),
-        NodeSpec("policy_node", {**model, "input_wait_ms": 2000}),
+        NodeSpec("arm_sim_node", sim),
+        NodeSpec("memory_node", memory),
+        NodeSpec("policy_node", policy),
         NodeSpec("marker_node", {"reliability": "reliable", "autostart": True}),
     ]
 
