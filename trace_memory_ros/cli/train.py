@@ -15,6 +15,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--depth", type=int, default=3, help="signature depth, 1 to 4 (default: 3)")
     parser.add_argument("--pairs", type=int, help="counterfactual training pairs (default: the recipe's)")
     parser.add_argument("--steps", type=int, help="steps of the joint phase (default: the recipe's)")
+    parser.add_argument(
+        "--policy-from", type=Path, metavar="CHECKPOINT", help="start from this policy, its adapter excepted"
+    )
     parser.add_argument("--out", type=Path, help="checkpoint folder (default: out/train/TASK_MEMORY_SEED)")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
     parser.add_argument("--workers", type=int, default=1, help="processes that render demonstrations")

@@ -26,6 +26,7 @@ from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
@@ -50,6 +51,8 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     train_builder, held_builder = build.prepare(design, training, held_out)
     torch.manual_seed(args.seed)
     agent = build.build_agent(design, train_builder)
+    if args.policy_from:
+        build.adopt_policy(agent, load(args.policy_from))
     trainer = Trainer(agent, train_builder, held_builder, recipe, args.seed)
     resume = folder / "training.safetensors"
     if args.resume and resume.exists():

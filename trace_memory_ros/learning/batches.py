@@ -123,16 +123,21 @@ def _stack(parts: list[Evidence]) -> Evidence:
 def sample_reads(
     rng: np.random.Generator, episode: Episode, count: int, shares: ReadShares, reach: int
 ) -> NDArray[np.int64]:
-    """`count` read ticks: near the branch (to `reach` ticks after it), where twins act apart, and anywhere."""
-    ticks = rng.integers(0, episode.demo.ticks, count)
+    """`count` read ticks: near the branch (to `reach` ticks after it), where twins part, at pauses, and anywhere.
+
+    What is asked for in particular is rare, and what the joints alone do not tell.
+    """
+    anywhere = np.arange(episode.demo.ticks)
     branch = episode.demo.branch_tick
-    near = rng.integers(max(branch - 2, 0), min(branch + reach, episode.demo.ticks), count)
-    kind = rng.random(count)
-    ticks = np.where(kind < shares.near_branch, near, ticks)
-    if episode.apart.size:
-        apart = (kind >= shares.near_branch) & (kind < shares.near_branch + shares.apart)
-        ticks = np.where(apart, rng.choice(episode.apart, count), ticks)
-    return ticks
+    groups = (
+        (shares.near_branch, anywhere[max(branch - 2, 0) : branch + reach]),
+        (shares.apart, episode.apart),
+        (shares.pauses, episode.pauses),
+    )
+    rest = 1.0 - sum(share for share, ticks in groups if ticks.size)
+    kinds = [(share, ticks) for share, ticks in groups if ticks.size] + [(rest, anywhere)]
+    counts = rng.multinomial(count, [share for share, _ in kinds])
+    return np.concatenate([rng.choice(ticks, n) for n, (_, ticks) in zip(counts, kinds, strict=True)])
 
 
 def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -> EpisodeBatch:

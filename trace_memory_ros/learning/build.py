@@ -18,7 +18,7 @@ from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies.act import ActConfig, ActPolicy
-from trace_memory_ros.runtime.checkpoint import CheckpointConfig, MemoryConfig, PolicyConfig, save
+from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.signature.layout import signature_size
 
@@ -82,6 +82,23 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     agent = Agent(encoder, memory, policy)
     _calibrate(agent, builder)
     return agent
+
+
+def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
+    """Start the policy from another checkpoint's, all but the adapter, which fits that checkpoint's memory alone.
+
+    Raises ValueError when the two policies differ in anything else, naming it.
+    """
+    theirs = {k: v for k, v in checkpoint.tensors_of("policy.").items() if not k.startswith("adapter.")}
+    ours = {k: v for k, v in agent.policy.state_dict().items() if not k.startswith("adapter.")}
+    unlike = sorted(k for k in theirs.keys() | ours.keys() if k not in theirs or k not in ours)
+    unlike += [k for k in ours if k in theirs and ours[k].shape != theirs[k].shape]
+    if unlike:
+        raise ValueError(
+            f"the policy in {checkpoint.folder} is not of this run's sizes: {', '.join(unlike)} differ. "
+            "Start from a checkpoint of the same task and policy options."
+        )
+    agent.policy.load_state_dict({k: v for k, v in theirs.items() if not k.endswith(("_mean", "_std"))}, strict=False)
 
 
 def _set_normalisers(policy: ActPolicy, statistics: Statistics) -> None:

@@ -20,6 +20,9 @@ STATE_STD_FLOOR = 0.2
 """rad: the spread of a joint that hardly moves is the demonstrations' disturbance, which a live arm does not have.
 Divided by it, jitter would be most of the standardised path: the clock would tick five times as fast in training."""
 APART_RAD = 0.1
+APART_TICKS = 4
+STANDING_RAD = 1e-4
+AFTER_PAUSE_TICKS = 3
 ACTION_STD_FLOOR = 0.05
 """rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
 
@@ -28,11 +31,13 @@ ACTION_STD_FLOOR = 0.05
 class Episode:
     """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, 17)` and raw signature `(T, S)`.
 
-    apart: ticks before the branch at which the counterfactual twin acts differently.
+    apart: ticks just after the counterfactual twins begin to act differently, other than at the branch; may be empty.
+    pauses: ticks at which the expert stands, and the first ones after; may be empty.
     """
 
     demo: Demonstration
     apart: NDArray[np.int64]
+    pauses: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
     xi: NDArray[np.float32]
@@ -103,14 +108,22 @@ class TrainingSet:
             for demo in pair:
                 normal = state.apply(demo.state)
                 xi = signatures(normal, depth) if depth else np.zeros((demo.ticks, 0), np.float32)
-                episodes.append(Episode(demo, apart, thumbnails(demo.images, thumbnail_px), normal, xi))
+                episodes.append(Episode(demo, apart, _pauses(demo), thumbnails(demo.images, thumbnail_px), normal, xi))
         return cls(episodes)
 
 
 def _apart(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
     before = min(one.branch_tick, other.branch_tick)
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
-    return np.flatnonzero(differs)
+    onsets = np.flatnonzero(differs & ~np.r_[False, differs[:-1]])
+    # Later, the robot's own motion tells the twins apart, and the cameras need not be looked at.
+    return np.unique(np.minimum(onsets[:1, None] + np.arange(APART_TICKS), before - 1))
+
+
+def _pauses(demo: Demonstration) -> NDArray[np.int64]:
+    stands = np.abs(np.diff(demo.actions, axis=0)).max(axis=1) < STANDING_RAD
+    ticks = np.flatnonzero(stands) + 1
+    return np.unique(np.minimum(ticks[:, None] + np.arange(AFTER_PAUSE_TICKS + 1), demo.ticks - 1))
 
 
 def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_]) -> Standardiser:

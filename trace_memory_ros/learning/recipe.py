@@ -22,13 +22,15 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class ReadShares:
-    """Shares of the read ticks just around the branch and where the twin acts apart; the rest lie anywhere."""
+    """Shares of the read ticks: just around the branch, where twins part, at pauses; the rest lie anywhere."""
 
     near_branch: float
     apart: float = 0.0
+    pauses: float = 0.0
 
     def __post_init__(self) -> None:
-        if min(self.near_branch, self.apart) < 0 or self.near_branch + self.apart > 1:
+        shares = (self.near_branch, self.apart, self.pauses)
+        if min(shares) < 0 or sum(shares) > 1:
             raise ValueError(f"{self}: shares must not be negative and sum to at most 1")
 
 
@@ -72,7 +74,7 @@ class Recipe:
     steps: int = 1200
     batch_pairs: int = 6
     reads: int = 8
-    shares: ReadShares = ReadShares(near_branch=0.25, apart=0.2)
+    shares: ReadShares = ReadShares(near_branch=0.2, apart=0.2, pauses=0.2)
     branch_reach: int = 5
     learning_rate: float = 1e-3
     memory_rate: float = 0.3
