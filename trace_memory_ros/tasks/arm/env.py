@@ -119,7 +119,8 @@ class ArmEnv:
         """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to limits), suction (on above 0.5).
 
         Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower; a cup lets go after VENT_S
-        without suction. Raises ValueError for a wrong shape or a value that is not finite, naming it.
+        without suction. Arms that leave a station while its lamp is red are held by the cell's safeguard stop until it is
+        green, whatever is commanded. Raises ValueError for a wrong shape or a value that is not finite, naming it.
         """
         _ = self.scenario
         action = np.asarray(action, dtype=np.float64)
@@ -145,7 +146,8 @@ class ArmEnv:
         self._due_s += seconds
         step_s = float(self.model.opt.timestep)
         while (self._steps + 0.5) * step_s < self._due_s:
-            self.data.ctrl[:] += np.clip(self._goal - self.data.ctrl, -self._rate, self._rate)
+            if not self._referee.safeguard_stop:
+                self.data.ctrl[:] += np.clip(self._goal - self.data.ctrl, -self._rate, self._rate)
             mujoco.mj_step(self.model, self.data)
             self._steps += 1
             if self._steps % _REFEREE_STEPS == 0:

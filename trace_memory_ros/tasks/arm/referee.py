@@ -14,6 +14,7 @@ _ZONES = {
     **{f"station_{i}": np.array(xyz) for i, xyz in enumerate(layout.STATION_XYZ, start=1)},
     "branch": np.array(layout.BRANCH_XYZ),
 }
+_LEAVING_M = 0.02
 _AFTER_RELEASE_S = 0.5
 _AFTER_BRANCH_S = 8.0
 
@@ -24,6 +25,7 @@ class Referee:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.lamp_red = False
+        self.safeguard_stop = False
         self.cue_visible = True
         self.branch = -1
         self._stages = dict.fromkeys(STAGES, False)
@@ -33,6 +35,8 @@ class Referee:
         self._pause_s = dict(zip(_ZONES, [*pauses, draws.branch_pause_s], strict=True))
         self._cue_off_s = draws.cue_off_s
         self._red_until_s = -1.0
+        self._stop_centre = np.zeros(3)
+        self._nearest_m = np.inf
         self._branch_s = np.inf
         self._released_s = np.inf
         self._time_s = 0.0
@@ -44,6 +48,7 @@ class Referee:
         if self._stages["picked"]:
             self._visit_zones(time_s, cup)
         self.lamp_red = time_s < self._red_until_s
+        self._guard(cup)
         if self.cue_visible:
             self.cue_visible = self._cue_still_visible(time_s, cup, holding)
         self._follow_part(time_s, part, holding)
@@ -67,7 +72,14 @@ class Referee:
         for name, centre in _ZONES.items():
             if not self._stages[name] and np.linalg.norm(cup - centre) < layout.STATION_ZONE_RADIUS:
                 self._stages[name] = True
-                self._red_until_s = time_s + self._pause_s[name] if self._pause_s[name] else self._red_until_s
+                if self._pause_s[name]:
+                    self._red_until_s = time_s + self._pause_s[name]
+                    self._stop_centre, self._nearest_m = centre, np.inf
+
+    def _guard(self, cup: NDArray[np.float64]) -> None:
+        distance = float(np.linalg.norm(cup - self._stop_centre))
+        self._nearest_m = min(self._nearest_m, distance)
+        self.safeguard_stop = self.lamp_red and distance > self._nearest_m + _LEAVING_M
 
     def _cue_still_visible(self, time_s: float, cup: NDArray[np.float64], holding: bool) -> bool:
         if self.scenario.task == "colour":
