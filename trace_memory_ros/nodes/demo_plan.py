@@ -85,7 +85,7 @@ class PlannedEpisode:
     @property
     def timeout_s(self) -> float:
         """Wall time after which the episode is given up."""
-        return 60.0 + (4.0 if self.mode is Mode.LOCKSTEP else 2.0) * self.scenario.timeout_s
+        return 60.0 + (10.0 if self.mode is Mode.LOCKSTEP else 2.0) * self.scenario.timeout_s
 
 
 @dataclass(frozen=True)
