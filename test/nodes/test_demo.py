@@ -17,10 +17,12 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 from trace_memory_ros.evaluation.results import EpisodeResult, Mode
-from trace_memory_ros.msg import EpisodeStatus
+from trace_memory_ros.msg import EpisodeStatus, MemoryDiagnostics
+from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.demo_cell import CellResult, DemoFailed, Surroundings, run_cell
-from trace_memory_ros.nodes.demo_observer import TOPICS, branch_moments, moments
+from trace_memory_ros.nodes.demo_observer import TOPICS, EpisodeObserver, branch_moments, moments
 from trace_memory_ros.nodes.demo_plan import CellPlan, DemoOptions, PlannedEpisode, lockstep_cells, realtime_cells
+from trace_memory_ros.nodes.episode_client import EpisodeClient
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 EVALUATION_SEEDS = 200_000
@@ -137,6 +139,25 @@ def test_an_episode_that_got_nowhere_has_no_branch() -> None:
     assert branch_moments(statuses(*FULL[:4])) == (None, None)
     assert set(moments(statuses(*FULL[:4]))) == {"cue", "gone", "way", "end"}
     assert set(moments(statuses((0.0, 0, -1)))) == {"cue", "end"}
+
+
+def test_what_is_left_of_an_earlier_episode_is_not_told_of_this_one() -> None:
+    with EpisodeClient(name="watcher") as client:
+        observer = EpisodeObserver(client)
+        kept = EpisodeStatus(episode=4, phase=EpisodeStatus.FINISHED, elapsed_s=25.0, branch=1, progress=1.0)
+        own = statuses(*FULL)
+        for status in own:
+            status.episode = 5
+            status.header = conversion.header(round(status.elapsed_s * 1e9))
+        observer.statuses = [kept, *own]
+        observer.records = [
+            MemoryDiagnostics(episode=8, header=conversion.header(25_000_000_000)),
+            *(MemoryDiagnostics(episode=9, header=conversion.header(s * 10**9)) for s in (0, 1, 5)),
+        ]
+        timeline = observer.timeline()
+    assert (timeline.branch_s, timeline.decided_s) == (16.0, 20.0)
+    assert timeline.time_s.tolist() == [0.0, 1.0, 5.0]
+    assert timeline.cue_visible.tolist() == [True, True, False]
 
 
 def processes_of(folder: Path) -> dict[str, int]:

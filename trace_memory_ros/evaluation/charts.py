@@ -136,6 +136,8 @@ def _mark_moments(axes: Sequence[Axes], timeline: Timeline) -> None:
         if seen.size:
             ax.axvspan(seen[0], seen[-1], color=CUE, alpha=0.22, lw=0)
         if timeline.branch_s is not None:
+            end_s = timeline.time_s[-1] if timeline.decided_s is None else timeline.decided_s
+            ax.axvspan(timeline.branch_s, end_s, color=BRANCH, alpha=0.16, lw=0)
             ax.axvline(timeline.branch_s, color=BRANCH, lw=1.4)
     top = axes[0].get_ylim()[1]
     if seen.size:

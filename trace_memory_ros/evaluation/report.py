@@ -126,9 +126,10 @@ def _timeline_caption(recording: Recording) -> str:
     timeline, episode = recording.timeline, recording.episode
     text = f"{episode.write_count} writes in {episode.duration_s:.0f} s of simulated time"
     if timeline.branch_s is not None:
-        at = int(abs(timeline.time_s - timeline.branch_s).argmin())
-        weights = timeline.read_weights[at]
-        text += f"; at the branch the policy reads most from slot {int(weights.argmax()) + 1} ({weights.max():.0%})"
+        end_s = timeline.time_s[-1] if timeline.decided_s is None else timeline.decided_s
+        deciding = (timeline.time_s >= timeline.branch_s) & (timeline.time_s <= end_s)
+        weights = timeline.read_weights[deciding].mean(axis=0) if deciding.any() else timeline.read_weights[-1]
+        text += f"; between branch and target slot {int(weights.argmax()) + 1} is read most ({weights.max():.0%})"
     return text + "."
 
 

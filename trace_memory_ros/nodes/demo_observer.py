@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -105,42 +105,35 @@ class EpisodeObserver:
 
     def timeline(self) -> Timeline:
         """What the memory did in this episode."""
-        # One that was on its way when the memory was reset belongs to an earlier episode.
-        records = [record for record in self.records if record.episode == self.records[-1].episode]
+        records = _of_newest_episode(self.records)
         stamps = np.array([stamp_ns(record.header.stamp) for record in records], dtype=np.int64)
-        branch_s, decided_s = branch_moments(self.statuses)
+        statuses = _of_newest_episode(self.statuses)
+        branch_s, decided_s = branch_moments(statuses)
         return Timeline(
             time_s=(stamps - (stamps[0] if len(stamps) else 0)) / SECOND_NS,
             route=_rows([record.route for record in records]),
             write_strength=_rows([record.write_strength for record in records]),
             read_weights=_rows([record.read_weights for record in records]),
             wrote=np.array([record.wrote for record in records], dtype=bool),
-            cue_visible=self._cue_visible(stamps),
+            cue_visible=_cue_visible(statuses, stamps),
             branch_s=branch_s,
             decided_s=decided_s,
         )
 
     def frames(self) -> tuple[Frame, ...]:
         """Overhead pictures of the episode's moments; empty unless they were kept."""
-        if not self._raw_pictures or not self.statuses:
+        statuses = _of_newest_episode(self.statuses)
+        if not self._raw_pictures or not statuses:
             return ()
-        first = self.statuses[0]
+        first = statuses[0]
         start_ns = stamp_ns(first.header.stamp) - round(first.elapsed_s * SECOND_NS)
         stamps = np.array([header_stamp_ns(data) for data in self._raw_pictures], dtype=np.int64)
         time_s = (stamps - start_ns) / SECOND_NS
         frames = []
-        for moment, at_s in moments(self.statuses).items():
+        for moment, at_s in moments(statuses).items():
             nearest = int(np.abs(time_s - at_s).argmin())
             frames.append(Frame(moment, float(time_s[nearest]), _picture(self._raw_pictures[nearest])))
         return tuple(frames)
-
-    def _cue_visible(self, stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """For every record the newest status that is not later; before the first, the first."""
-        if not self.statuses:
-            return np.zeros(len(stamps), dtype=bool)
-        known = np.array([stamp_ns(status.header.stamp) for status in self.statuses], dtype=np.int64)
-        visible = np.array([status.cue_visible for status in self.statuses], dtype=bool)
-        return np.asarray(visible[np.maximum(np.searchsorted(known, stamps, side="right") - 1, 0)], dtype=bool)
 
     def _on_status(self, message: EpisodeStatus) -> None:
         self.heard_at = time.monotonic()
@@ -157,6 +150,23 @@ class EpisodeObserver:
     def _on_raw(self, topic: str, data: bytes) -> None:
         if self._bag is not None:
             self._bag.write(topic, data)
+
+
+Numbered = TypeVar("Numbered", MemoryDiagnostics, EpisodeStatus)
+
+
+def _of_newest_episode(messages: Sequence[Numbered]) -> list[Numbered]:
+    """Without those that were still on their way when the episode began, or that are kept for late joiners."""
+    return [message for message in messages if message.episode == messages[-1].episode]
+
+
+def _cue_visible(statuses: Sequence[EpisodeStatus], stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For every stamp what the newest status that is not later says; before the first, the first."""
+    if not statuses:
+        return np.zeros(len(stamps), dtype=bool)
+    known = np.array([stamp_ns(status.header.stamp) for status in statuses], dtype=np.int64)
+    visible = np.array([status.cue_visible for status in statuses], dtype=bool)
+    return np.asarray(visible[np.maximum(np.searchsorted(known, stamps, side="right") - 1, 0)], dtype=bool)
 
 
 def branch_moments(statuses: Sequence[EpisodeStatus]) -> tuple[float | None, float | None]:
