@@ -170,10 +170,12 @@ class ArmSimNode(ManagedNode):
         self._episodes += 1
         if settings.mode == "lockstep":
             self._pace = LockStepPace(self._episode, PERIOD_NS, round(settings.command_timeout_s * SECOND_NS))
+            # A lock-step episode before this one may have run ahead of the wall clock: don't wait for it to catch up.
+            self._arm(time.time_ns())
         else:
             rates = (settings.camera_rate_hz, settings.joint_rate_hz)
             self._pace = RealTimePace(self._episode, PERIOD_NS, *rates, start_ns=base_ns)
-        self._arm(base_ns)
+            self._arm(base_ns)
         text = (
             f"episode {self._episode.number}: {scenario.task} seed {scenario.seed} cue {scenario.cue}, {settings.mode}"
         )
