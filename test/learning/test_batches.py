@@ -1,5 +1,7 @@
 """Whole-episode batches: what is written, which write a read sees, increments, padding, augmentation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -67,3 +69,15 @@ def test_near_reads_lie_where_memory_decides(builder: BatchBuilder) -> None:
     reads = sample_reads(np.random.default_rng(0), builder.data.episodes[0], 200, ReadShares(near_branch=1.0), reach=3)
     assert reads.min() == BRANCH_TICK - 2
     assert reads.max() == BRANCH_TICK + 2
+
+
+def test_rare_reads_are_found_from_the_actions_alone() -> None:
+    one, other = pair(0)
+    parted = one.actions.copy()
+    parted[3:9, 1] = 0.5  # the twins act apart from tick 3 on, long before the branch
+    parted[9:12, 1] = np.linspace(0.4, 0.0, 3)
+    changed = replace(one, actions=parted)
+    training, _ = build.prepare(design("gru"), [(changed, other)], [pair(1)])
+    first, second = training.data.episodes
+    assert first.apart.tolist() == second.apart.tolist() == [3, 4, 5, 6]
+    assert {5, 8, 14}.issubset(first.pauses.tolist())

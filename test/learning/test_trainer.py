@@ -13,10 +13,11 @@ from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.runtime.checkpoint import load
 
 CALM = Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0)
 SHORT = Recipe(
-    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=150, check_pairs=4, reads=6, settle_steps=25),
+    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=600, check_pairs=4, reads=6, settle_steps=25),
     steps=6,
     reads=3,
     batch_pairs=2,
@@ -84,3 +85,25 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change() -> None:
     with pytest.raises(FloatingPointError, match="loss is nan at step 0"):
         trainer.run(lambda _: None, every=1)
     assert torch.equal(before, agent.policy.queries)
+
+
+def test_a_policy_is_adopted_but_for_its_adapter(tmp_path: Path) -> None:
+    plan = design("none")
+    agent, trainer = _start("none")
+    build.save_checkpoint(agent, plan, trainer.training, "synthetic", {}, tmp_path)
+    other, _ = _start("gru")
+    with torch.no_grad():
+        other.policy.queries.zero_()
+    adapter = other.policy.adapter.slot_map.weight.clone()
+    build.adopt_policy(other, load(tmp_path))
+    torch.testing.assert_close(other.policy.queries, agent.policy.queries, rtol=1e-3, atol=1e-3)  # float16 storage
+    assert torch.equal(other.policy.adapter.slot_map.weight, adapter)
+
+
+def test_a_policy_of_other_sizes_is_not_adopted(tmp_path: Path) -> None:
+    agent, trainer = _start("none")
+    build.save_checkpoint(agent, design("none"), trainer.training, "synthetic", {}, tmp_path)
+    plan = design("none", chunk=6)
+    training, _ = build.prepare(plan, [pair(0)], [pair(1)])
+    with pytest.raises(ValueError, match="not of this run's sizes: queries differ"):
+        build.adopt_policy(build.build_agent(plan, training), load(tmp_path))

@@ -50,9 +50,9 @@ def descend(
     losses = learner.losses(batch)
     total = torch.stack([recipe.weight_of(name) * value for name, value in losses.items()]).sum()
     if not torch.isfinite(total):
-        parts = {name: float(value) for name, value in losses.items()}
+        parts = {name: float(value.detach()) for name, value in losses.items()}
         raise FloatingPointError(
-            f"the loss is {float(total)} at step {step} ({parts}): lower the learning rate or look for NaN in the "
+            f"the loss is {float(total.detach())} at step {step} ({parts}): lower the learning rate or look for NaN in the "
             "demonstrations"
         )
     optimiser.zero_grad(set_to_none=True)
