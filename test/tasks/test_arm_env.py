@@ -220,3 +220,26 @@ def test_misuse_is_refused(envs: dict[str, ArmEnv]) -> None:
     fresh = ArmEnv("origin")
     with pytest.raises(RuntimeError, match="reset"):
         fresh.observe()
+
+
+def test_a_robot_that_drives_through_red_is_held_until_green(envs: dict[str, ArmEnv]) -> None:
+    env = envs["colour"]
+    scenario = Scenario("colour", 4, 0, extra_pause_s=3.0)
+    env.reset(scenario)
+    expert = Expert(env, scenario)
+    while not (env.outcome().stages["station_2"] and env.lamp_red):
+        env.apply(expert.act(env.observe(render=False)))
+        env.advance(PERIOD_S)
+    onward = np.concatenate([env.route.points[env.route.marks["station_3"]], [0.0, 1.0]])
+    travelled = []
+    while env.lamp_red:
+        env.apply(onward)
+        env.advance(PERIOD_S)
+        sample = env.observe(render=False)
+        travelled.append([sample.joint_positions[name] for name in JOINT_NAMES])
+    assert len(travelled) > 30
+    assert np.ptp(travelled[10:], axis=0).max() < 0.01  # rad, encoder noise included
+    env.apply(onward)
+    env.advance(1.0)
+    after = env.observe(render=False).joint_positions
+    assert max(abs(after[name] - before) for name, before in zip(JOINT_NAMES, travelled[-1], strict=True)) > 0.1

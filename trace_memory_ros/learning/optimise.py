@@ -52,8 +52,8 @@ def descend(
     if not torch.isfinite(total):
         parts = {name: float(value.detach()) for name, value in losses.items()}
         raise FloatingPointError(
-            f"the loss is {float(total.detach())} at step {step} ({parts}): lower the learning rate or look for NaN in the "
-            "demonstrations"
+            f"the loss is {float(total.detach())} at step {step} ({parts}): lower the learning rate or look for NaN in "
+            "the demonstrations"
         )
     optimiser.zero_grad(set_to_none=True)
     total.backward()

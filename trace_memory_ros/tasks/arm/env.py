@@ -119,8 +119,8 @@ class ArmEnv:
         """Set absolute targets `(16,)` in ACTION_NAMES order: joints (rad, clipped to limits), suction (on above 0.5).
 
         Joints move there in one control period, or at MAX_JOINT_SPEED if that is slower; a cup lets go after VENT_S
-        without suction. Arms that leave a station while its lamp is red are held by the cell's safeguard stop until it is
-        green, whatever is commanded. Raises ValueError for a wrong shape or a value that is not finite, naming it.
+        without suction. Arms that leave a station while its lamp is red are held by the cell's safeguard stop until it
+        is green, whatever is commanded. Raises ValueError for a wrong shape or a value that is not finite, naming it.
         """
         _ = self.scenario
         action = np.asarray(action, dtype=np.float64)
