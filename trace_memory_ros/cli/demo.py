@@ -30,6 +30,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the demo, print and write its results; returns 1 only when something broke."""
     # SIGTERM ends the demo as Ctrl-C does: the nodes are stopped first.
+    # A background job of a script starts with SIGINT ignored; whoever sends it still means the demo to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
     from rich.console import Console
