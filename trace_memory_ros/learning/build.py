@@ -20,6 +20,7 @@ from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies.act import ActConfig, ActPolicy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
+from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.signature.layout import signature_size
 
 Pairs = list[tuple[Demonstration, Demonstration]]
@@ -132,9 +133,7 @@ def save_checkpoint(
         policy=PolicyConfig("act", agent.policy.config.to_dict()),
         training=training,
     )
-    tensors = dict(agent.state_dict())
-    for name in ("state", "xi", "delta"):
-        standardiser = getattr(builder.statistics, name)
-        if standardiser is not None:
-            tensors |= standardiser.to_tensors(f"normaliser.{name}.")
-    return save(folder, config, tensors)
+    statistics = builder.statistics
+    model = MemoryModel(agent.encoder, agent.memory, statistics.state, statistics.xi, statistics.delta)
+    policy = {f"policy.{name}": tensor for name, tensor in agent.policy.state_dict().items()}
+    return save(folder, config, model.tensors() | policy)
