@@ -7,6 +7,7 @@ EPISODES ?=
 TASK ?=
 MEMORY ?=
 NAME ?= signature
+OPTIONS ?=
 PYTEST ?=
 
 help:  ## this list
@@ -27,8 +28,8 @@ lint: build  ## ruff, mypy and the import table
 demo: build  ## memories side by side over ROS 2 topics (EPISODES=20 TASK=colour MEMORY=trace)
 	@scripts/run.sh python -m trace_memory_ros.cli.main demo $(if $(EPISODES),--episodes $(EPISODES)) $(if $(TASK),--task $(TASK)) $(if $(MEMORY),--memory $(MEMORY))
 
-bench: build  ## one benchmark (NAME=signature)
-	@scripts/run.sh python -m trace_memory_ros.cli.main bench $(NAME)
+bench: build  ## one benchmark (NAME=signature OPTIONS=--quick)
+	@scripts/run.sh python -m trace_memory_ros.cli.main bench $(NAME) $(OPTIONS)
 
 clean:  ## remove what was built and measured; .venv stays
 	rm -rf build install log out

@@ -21,8 +21,9 @@ TABLE = {
     "tasks": (),
     "learning": ("runtime", "policies", "tasks"),
     "evaluation": ("runtime", "policies", "tasks"),
+    "bench": ("learning", "evaluation"),
     "nodes": ("learning", "evaluation"),
-    "cli": ("nodes", "learning", "evaluation"),
+    "cli": ("nodes", "bench", "learning", "evaluation"),
 }
 ROS_ROOM = "nodes"
 ROS_MODULES = ("rclpy", "rosbag2_py", "launch", "launch_ros", "message_filters", "rosidl_runtime_py", "tf2_ros")
@@ -81,7 +82,7 @@ def test_imports_follow_the_table(file: Path) -> None:
     [
         ("import trace_memory_ros.memory.base", "trace_memory_ros.signature.x"),
         ("from trace_memory_ros import learning", "trace_memory_ros.evaluation.x"),
-        ("from trace_memory_ros.learning.trainer import train", "trace_memory_ros.evaluation.bench.x"),
+        ("from trace_memory_ros.learning.trainer import train", "trace_memory_ros.evaluation.x"),
         ("def f():\n    from ..policies import act", "trace_memory_ros.runtime.x"),
         ("import rclpy.node", "trace_memory_ros.cli.x"),
         ("from sensor_msgs.msg import Image", "trace_memory_ros.observation.x"),

@@ -1,40 +1,41 @@
-"""`trace-memory bench NAME`: run one benchmark of `evaluation/bench`, print its figures, write its summary."""
+"""`trace-memory bench NAME`: run one benchmark of `bench/`, print its figures, write its summary."""
 
 import argparse
 import ast
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import trace_memory_ros.evaluation.bench as benches
+import trace_memory_ros.bench as benches
 
 _FOLDER = Path(next(iter(benches.__path__)))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `bench`; its NAMEs are the modules of `evaluation/bench` that define `run(out_dir, quick) -> figures`."""
+    """Add `bench`; its NAMEs are the modules of `bench/` that define `run(out_dir, quick, ...) -> figures`."""
     available = bench_descriptions()
-    lines = [f"  {name:<14} {description}" for name, description in available.items()]
+    lines = [f"  {name:<16} {description}" for name, description in available.items()]
     parser = subparsers.add_parser(
         "bench",
-        help="measure speed beside peers in the same run",
-        description="Benchmarks:\n" + "\n".join(lines or ["  (none)"]),
+        help="measure beside peers, limits and the papers' figures",
+        description="Benchmarks:\n" + "\n".join(lines),
+        epilog="`trace-memory bench NAME --help` lists a benchmark's own options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=sorted(available), help="benchmark to run")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions, for a first look")
-    parser.add_argument("--out", type=Path, help="folder of summary.json (default: out/bench-NAME)")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="--quick, --out, and the benchmark's own options")
     parser.set_defaults(run=run)
 
 
 def bench_descriptions() -> dict[str, str]:
-    """First docstring line of each benchmark module by name, read without importing it."""
+    """First docstring line of each benchmark by name, read without importing it."""
     found = {}
     for file in sorted(_FOLDER.glob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[file.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+            found[file.stem.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]
     return found
 
 
@@ -45,9 +46,11 @@ def run(parsed: argparse.Namespace) -> int:
 
     from trace_memory_ros.evaluation.summary import write_summary
 
-    out_dir = parsed.out or Path("out") / f"bench-{parsed.name}"
-    figures = import_module(f"{benches.__name__}.{parsed.name}").run(out_dir, parsed.quick)
-    command = f"trace-memory bench {parsed.name}{' --quick' if parsed.quick else ''}"
+    bench = import_module(f"{benches.__name__}.{parsed.name.replace('-', '_')}")
+    options = vars(_option_parser(parsed.name, bench).parse_args(parsed.options))
+    out_dir = options.pop("out")
+    figures = bench.run(out_dir, options.pop("quick"), **options)
+    command = shlex.join(["trace-memory", "bench", parsed.name, *parsed.options])
     path = write_summary(out_dir, command, figures)
     table = Table("figure", "value", title=command)
     for name, value in flatten(figures):
@@ -56,6 +59,16 @@ def run(parsed: argparse.Namespace) -> int:
     console.print(table)
     console.print(f"written to {path}", highlight=False)
     return 0
+
+
+def _option_parser(name: str, bench: Any) -> argparse.ArgumentParser:
+    """Options every benchmark has, and those that its `add_options(parser)` adds."""
+    parser = argparse.ArgumentParser(prog=f"trace-memory bench {name}", description=bench.__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller, for a first look")
+    parser.add_argument("--out", type=Path, default=Path("out") / f"bench-{name}", help="folder of summary.json")
+    if hasattr(bench, "add_options"):
+        bench.add_options(parser)
+    return parser
 
 
 def flatten(figures: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

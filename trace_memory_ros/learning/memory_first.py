@@ -40,6 +40,7 @@ def learn_memory(
         last = stage == len(first.clock_factors) - 1
         mastered_at = None
         for step in range(1, first.stage_steps + 1):
+            agent.memory.anneal((stage + step / first.stage_steps) / len(first.clock_factors))
             rng = np.random.default_rng([seed, 1, stage, step])
             batch = draw_batch(
                 training, recipe, rng, factor, first.batch_pairs, first.reads, first.shares, pictures=False

@@ -46,6 +46,7 @@ class Trainer:
         recipe = self.recipe
         sums: dict[str, float] = {}
         progress = None
+        self.agent.memory.anneal(1.0)
         while self.step < recipe.steps:
             for group in self.optimiser.param_groups:
                 group["lr"] = group["rate"] * self._schedule()

@@ -104,6 +104,8 @@ class Memory(nn.Module):
     name: str = "abstract"
     uses_signature: bool = False
     """Whether `xi` and `delta` are read; where not, no signature needs to be computed."""
+    slot_kind: str = "slot"
+    """What one of the N entries of tokens, route and write_strength is, in a word or two, for people."""
     _origin: Tensor
 
     def __init__(self, dims: MemoryDims, config: DataclassInstance) -> None:
@@ -142,8 +144,14 @@ class Memory(nn.Module):
     def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
         """Set what is initialised from training data, before training; most mechanisms need nothing."""
 
+    def anneal(self, progress: float) -> None:
+        """Told before every training step how far the run is, 0..1, for penalties that ramp; most need nothing."""
+
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
-        """Unweighted training losses of the mechanism, by name, on what `scan` was given and returned."""
+        """Training losses of the mechanism, by name, on what `scan` was given and returned.
+
+        A name that the recipe has a weight for is unweighted; any other is added as it is.
+        """
         return {}
 
     def step(self, x: MemoryInput, state: State, write: Tensor) -> tuple[Readout, State, WriteRecord]:

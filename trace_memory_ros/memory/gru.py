@@ -19,6 +19,7 @@ class GruMemory(Memory):
     """One hidden vector h `(B, d)`, offered as one token and as the vector; no signature, no address."""
 
     name = "gru"
+    slot_kind = "hidden vector"
 
     def __init__(self, dims: MemoryDims, config: GruConfig | None = None) -> None:
         super().__init__(dims, config or GruConfig())

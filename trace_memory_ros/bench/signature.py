@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.evaluation.bench import signature_peers as peers
-from trace_memory_ros.evaluation.bench.signature_growth import growth
+from trace_memory_ros.bench import signature_peers as peers
+from trace_memory_ros.bench.signature_growth import growth
 from trace_memory_ros.signature.naive import signature
 
 Array = NDArray[np.float64]

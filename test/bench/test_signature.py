@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trace_memory_ros.evaluation.bench import signature as bench
-from trace_memory_ros.evaluation.bench import signature_peers as peers
+from trace_memory_ros.bench import signature as bench
+from trace_memory_ros.bench import signature_peers as peers
 from trace_memory_ros.signature.naive import signature
 
 

@@ -1,1 +1,0 @@
-"""Commands that measure and write `out/<name>/summary.json`."""
