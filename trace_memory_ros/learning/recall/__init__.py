@@ -1,0 +1,1 @@
+"""Train any registered memory on a symbol stream."""
