@@ -40,18 +40,21 @@ class Condition:
 
 @dataclass(frozen=True)
 class TickRecord:
-    """What the memory did at one tick; shapes as in `MemoryDiagnostics.msg`."""
+    """What the memory did at one tick; shapes and meanings as in `MemoryDiagnostics.msg`."""
 
+    slot_kind: str
     route: FloatArray
     write_strength: FloatArray
     slot_norms: FloatArray
     gate: float
     surprise: float
+    due: bool
     path_length: float
     write_entropy: float
     slot_churn: float
     slot_occupancy: float
     write_count: int
+    due_count: int
     write_rate_hz: float
     state_bytes: int
     ticks_stale: int

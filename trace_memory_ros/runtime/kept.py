@@ -57,12 +57,16 @@ class LastOutputs:
 
 @dataclass
 class TickCounts:
-    """Ticks since reset by outcome; episode: resets since the runtime began; first_ns: first usable tick's stamp."""
+    """Ticks since reset by outcome; episode: resets since the runtime began; first_ns: first usable tick's stamp.
+
+    due: ticks at which the update clock asked for a write.
+    """
 
     episode: int = 0
     ok: int = 0
     stale: int = 0
     invalid: int = 0
+    due: int = 0
     first_ns: int = 0
 
     def snapshot(self) -> dict[str, NDArray[Any]]:

@@ -163,6 +163,7 @@ class MemoryRuntime:
         self._last.take_read(readout)
         wrote = bool(record.wrote[0])
         if due:
+            self._counts.due += 1
             self._last.take_write(record)
             if self._address is not None:
                 self._address.mark_write()
@@ -172,7 +173,7 @@ class MemoryRuntime:
         marks.append(time.perf_counter())
         spent = (1e3 * (end - begin) for begin, end in pairwise(marks))
         condition = self._condition(observation, ConditionStatus.OK, "", wrote)
-        return condition, self._record(observation, dict(zip(STAGES, spent, strict=True)))
+        return condition, self._record(observation, due, dict(zip(STAGES, spent, strict=True)))
 
     def _encode(self, observation: Observation, state: FloatArray) -> Tensor:
         seen = self.config.observation
@@ -193,7 +194,7 @@ class MemoryRuntime:
         self._counts.stale += status is ConditionStatus.STALE
         self._counts.invalid += status is ConditionStatus.INVALID
         condition = self._condition(observation, status, fault, wrote=False)
-        return condition, self._record(observation, dict.fromkeys(STAGES, 0.0))
+        return condition, self._record(observation, False, dict.fromkeys(STAGES, 0.0))
 
     def _condition(self, observation: Observation, status: ConditionStatus, reason: str, wrote: bool) -> Condition:
         valid, last = status is not ConditionStatus.INVALID, self._last
@@ -213,20 +214,23 @@ class MemoryRuntime:
             input_stamps_ns=dict(observation.input_stamps_ns),
         )
 
-    def _record(self, observation: Observation, stage_ms: dict[str, float]) -> TickRecord:
+    def _record(self, observation: Observation, due: bool, stage_ms: dict[str, float]) -> TickRecord:
         last, writes, counts = self._last, self._statistics, self._counts
         elapsed_ns = observation.stamp_ns - counts.first_ns + self.config.observation.period_ns
         return TickRecord(
+            slot_kind=self.model.memory.slot_kind,
             route=last.route,
             write_strength=last.write_strength,
             slot_norms=np.sqrt(np.square(last.tokens).mean(axis=1)),
             gate=float(last.gate[0]),
             surprise=float(last.surprise[0]),
+            due=due,
             path_length=self._clock.path_length,
             write_entropy=writes.entropy,
             slot_churn=writes.churn,
             slot_occupancy=writes.occupancy,
             write_count=writes.count,
+            due_count=counts.due,
             write_rate_hz=writes.count / (elapsed_ns * 1e-9) if writes.count else 0.0,
             state_bytes=self._state_bytes,
             ticks_stale=counts.stale,
