@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
-from trace_memory_ros.memory.gru import GruMemory
+from trace_memory_ros.memory.gru import GruConfig, GruMemory
 
 
 def test_steps_follow_the_gru_equations(inputs: Callable[..., MemoryInput]) -> None:
@@ -36,3 +37,22 @@ def test_neither_signature_nor_slot_count_matters(inputs: Callable[..., MemoryIn
     readout, _, _ = memory(xs, memory.initial_state(2), torch.ones(2, 3, dtype=torch.bool))
     assert readout.tokens.shape == (2, 3, 1, 4)
     assert readout.address.shape == (2, 3, 0)
+
+
+def test_another_hidden_width_is_mapped_to_the_readouts(inputs: Callable[..., MemoryInput]) -> None:
+    torch.manual_seed(0)
+    dims = MemoryDims(content=5, signature=7, width=4, slots=3)
+    wide, plain = GruMemory(dims, GruConfig(hidden=9)), GruMemory(MemoryDims(5, 7, 9, 3))
+    plain.load_state_dict({k: v for k, v in wide.state_dict().items() if k.startswith("gru.")})
+    xs, mask = inputs(2, 4), torch.ones(2, 4, dtype=torch.bool)
+    readout, (hidden,), _ = wide(xs, wide.initial_state(2), mask)
+    reference, (same,), _ = plain(xs, plain.initial_state(2), mask)
+    assert torch.equal(hidden, same)
+    assert readout.vector.shape == (2, 4, 4)
+    torch.testing.assert_close(readout.vector, wide.to_width(reference.vector))
+    assert wide.state_bytes == 4 * 9
+
+
+def test_a_negative_hidden_width_is_named() -> None:
+    with pytest.raises(ValueError, match=r"GruConfig\.hidden = -1"):
+        GruConfig(hidden=-1)

@@ -19,6 +19,7 @@ from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.demonstrations import collect
+from trace_memory_ros.learning.matched import MATCHED
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress as Step
 from trace_memory_ros.learning.recipe import Recipe
@@ -32,9 +33,6 @@ from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
 CLOCK = PathLength(threshold=1.0, deadband=1.0)
 """A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
-OPTIONS: dict[str, dict[str, Any]] = {
-    "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
-}
 REPORT_EVERY = 50
 
 console = Console()
@@ -90,7 +88,7 @@ def _design(args: argparse.Namespace) -> build.Design:
     signature = registry.build(args.memory, smallest, {}).uses_signature
     return build.Design(
         memory=args.memory,
-        options=OPTIONS.get(args.memory, {}),
+        options=MATCHED.get(args.memory, {}),
         observation=default_arm(),
         action_names=ACTION_NAMES,
         clock=CLOCK,

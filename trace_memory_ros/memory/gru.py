@@ -12,18 +12,27 @@ from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readou
 
 @dataclass(frozen=True)
 class GruConfig:
-    """Nothing to set: the hidden width is `MemoryDims.width`."""
+    """hidden: width of the hidden vector, 0 for `MemoryDims.width`; where they differ, a linear layer maps it to d."""
+
+    hidden: int = 0
+
+    def __post_init__(self) -> None:
+        if self.hidden < 0:
+            raise ValueError(f"GruConfig.hidden = {self.hidden}: give a width, or 0 for MemoryDims.width")
 
 
 class GruMemory(Memory):
-    """One hidden vector h `(B, d)`, offered as one token and as the vector; no signature, no address."""
+    """One hidden vector h `(B, hidden)`, offered as one token and as the vector; no signature, no address."""
 
     name = "gru"
     slot_kind = "hidden vector"
 
     def __init__(self, dims: MemoryDims, config: GruConfig | None = None) -> None:
-        super().__init__(dims, config or GruConfig())
-        self.gru = nn.GRU(dims.content, dims.width, batch_first=True)
+        config = config or GruConfig()
+        super().__init__(dims, config)
+        self.hidden = config.hidden or dims.width
+        self.gru = nn.GRU(dims.content, self.hidden, batch_first=True)
+        self.to_width = nn.Identity() if self.hidden == dims.width else nn.Linear(self.hidden, dims.width)
 
     @property
     def slot_count(self) -> int:
@@ -31,8 +40,8 @@ class GruMemory(Memory):
         return 1
 
     def initial_state(self, batch: int) -> State:
-        """Zero hidden vector `(B, d)`."""
-        return (self._origin.new_zeros(batch, self.dims.width),)
+        """Zero hidden vector `(B, hidden)`."""
+        return (self._origin.new_zeros(batch, self.hidden),)
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """One GRU step on the content."""
@@ -41,10 +50,10 @@ class GruMemory(Memory):
         return (output[:, 0],), self._record(x.content, hidden)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
-        """The hidden vector itself."""
-        (hidden,) = state
-        batch = hidden.shape[0]
-        return Readout(hidden[:, None], hidden, hidden.new_ones(batch, 1), hidden.new_zeros(batch, 0))
+        """The hidden vector, at width d."""
+        vector = self.to_width(state[0])
+        batch = vector.shape[0]
+        return Readout(vector[:, None], vector, vector.new_ones(batch, 1), vector.new_zeros(batch, 0))
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, in one call of the recurrent kernel."""
@@ -65,7 +74,7 @@ class GruMemory(Memory):
     @torch.no_grad()
     def _record(self, content: Tensor, hidden: Tensor) -> WriteRecord:
         """Share of the hidden vector that a step from `hidden` replaces: the mean of one minus the update gate."""
-        gates = slice(self.dims.width, 2 * self.dims.width)
+        gates = slice(self.hidden, 2 * self.hidden)
         w_input, w_hidden, b_input, b_hidden = self.gru.all_weights[0]
         update = torch.sigmoid(
             nn.functional.linear(content, w_input[gates], b_input[gates])

@@ -1,0 +1,16 @@
+"""Options with which the mechanisms are compared: at the arm's sizes each has TRACE's parameters, within 5 %."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trace_memory_ros.memory.base import MemoryDims
+
+ARM_DIMS = MemoryDims(content=96, signature=306, width=64, slots=4)
+"""What the arm tasks train with: three cameras and 17 state channels, signatures of depth 2."""
+PARAMETERS = 62_369
+"""TRACE's, at `ARM_DIMS`."""
+MATCHED: dict[str, dict[str, Any]] = {
+    "gru": {"hidden": 96},
+    "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+}
