@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from trace_memory_ros.cli import bench
-from trace_memory_ros.cli.evaluate import figures_of
 from trace_memory_ros.cli.main import COMMANDS, main
-from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome
+from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome, figures_of
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -46,7 +45,7 @@ def test_nested_figures_flatten_to_dotted_names() -> None:
 
 def test_figures_of_an_evaluation() -> None:
     episodes = [EpisodeOutcome(1, 0, 0, True, 1.0, 20.0, 200, 40), EpisodeOutcome(1, 1, 0, False, 0.5, 20.0, 200, 60)]
-    figures = figures_of(episodes, "origin", 60.0)
+    figures = figures_of(episodes)
     assert figures["branch_success"] == 0.5
     assert figures["episodes"] == 2
     assert figures["progress"] == 0.75

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome
@@ -23,22 +23,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the episodes one after the other, print each, and write the summary."""
-    from trace_memory_ros.evaluation.closed_loop import ClosedLoop, held_out_scenarios
+    from trace_memory_ros.evaluation.closed_loop import figures_of, held_out_scenarios, run_episodes
     from trace_memory_ros.evaluation.summary import write_summary
 
     if args.episodes < 1:
         raise ValueError(f"--episodes is {args.episodes}: give at least 1")
-    loop = ClosedLoop(args.checkpoint, args.task)
-    outcomes = []
-    try:
-        for scenario in held_out_scenarios(args.task, args.episodes, args.pause_seconds):
-            outcome = loop.run(scenario)
-            outcomes.append(outcome)
-            verdict = "right branch" if outcome.success else f"cue {outcome.cue}, branch {outcome.branch}"
-            print(f"episode {len(outcomes)} of {args.episodes}, seed {outcome.seed}: {verdict}", flush=True)
-    finally:
-        loop.close()
-    figures = figures_of(outcomes, args.task, args.pause_seconds)
+    scenarios = held_out_scenarios(args.task, args.episodes, args.pause_seconds)
+    done = 0
+
+    def report(outcome: EpisodeOutcome) -> None:
+        nonlocal done
+        done += 1
+        verdict = "right branch" if outcome.success else f"cue {outcome.cue}, branch {outcome.branch}"
+        print(f"episode {done} of {args.episodes}, seed {outcome.seed}: {verdict}", flush=True)
+
+    outcomes = run_episodes(args.checkpoint, args.task, scenarios, report)
+    figures = {"task": args.task, "pause_s": args.pause_seconds, **figures_of(outcomes)}
     command = f"trace-memory evaluate {args.task} {args.checkpoint.name} --episodes {args.episodes}"
     if args.pause_seconds:
         command += f" --pause-seconds {args.pause_seconds:g}"
@@ -46,20 +46,3 @@ def run(args: argparse.Namespace) -> int:
     low, high = figures["ci95"]
     print(f"branch success {figures['branch_success']:.2f} (95 % CI {low:.2f}-{high:.2f}), written to {path}")
     return 0
-
-
-def figures_of(outcomes: list[EpisodeOutcome], task: str, pause_s: float) -> dict[str, Any]:
-    """Figures of at least one episode; the interval is Wilson's."""
-    from trace_memory_ros.evaluation.statistics import wilson_interval
-
-    successes = sum(outcome.success for outcome in outcomes)
-    return {
-        "task": task,
-        "pause_s": pause_s,
-        "episodes": len(outcomes),
-        "branch_success": successes / len(outcomes),
-        "ci95": list(wilson_interval(successes, len(outcomes))),
-        "progress": sum(outcome.progress for outcome in outcomes) / len(outcomes),
-        "writes_per_episode": sum(outcome.writes for outcome in outcomes) / len(outcomes),
-        "ticks_per_episode": sum(outcome.ticks for outcome in outcomes) / len(outcomes),
-    }

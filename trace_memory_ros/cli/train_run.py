@@ -14,25 +14,17 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from trace_memory_ros.evaluation.closed_loop import ClosedLoop, EpisodeOutcome, held_out_scenarios
-from trace_memory_ros.evaluation.statistics import wilson_interval
+from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.learning import build
+from trace_memory_ros.learning.arm import arm_design
 from trace_memory_ros.learning.demonstrations import collect
-from trace_memory_ros.learning.matched import MATCHED
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress as Step
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.trainer import Trainer
-from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import MemoryDims
-from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.checkpoint import load
-from trace_memory_ros.runtime.clock import PathLength
-from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
-CLOCK = PathLength(threshold=1.0, deadband=1.0)
-"""A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
 REPORT_EVERY = 50
 
 console = Console()
@@ -44,7 +36,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     folder: Path = args.out or Path("out/train") / f"{args.task}_{args.memory}_{args.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     recipe = _recipe(args)
-    design = _design(args)
+    design = arm_design(args.memory, args.depth)
     training, held_out = _demonstrations(args, recipe, design)
     train_builder, held_builder = build.prepare(design, training, held_out)
     torch.manual_seed(args.seed)
@@ -83,22 +75,8 @@ def _recipe(args: argparse.Namespace) -> Recipe:
     return replace(recipe, steps=args.steps or recipe.steps, pairs=args.pairs or recipe.pairs)
 
 
-def _design(args: argparse.Namespace) -> build.Design:
-    smallest = MemoryDims(content=1, signature=1, width=2, slots=1)
-    signature = registry.build(args.memory, smallest, {}).uses_signature
-    return build.Design(
-        memory=args.memory,
-        options=MATCHED.get(args.memory, {}),
-        observation=default_arm(),
-        action_names=ACTION_NAMES,
-        clock=CLOCK,
-        depth=args.depth if signature else 0,
-    )
-
-
 def _demonstrations(args: argparse.Namespace, recipe: Recipe, design: build.Design) -> tuple[build.Pairs, build.Pairs]:
-    seeds = list(range(recipe.pairs))
-    held = list(range(recipe.first_held_out_seed, recipe.first_held_out_seed + recipe.held_out_pairs))
+    seeds, held = recipe.training_seeds, recipe.held_out_seeds
     with _bar() as bar:
         task = bar.add_task("demonstrations (pairs)", total=len(seeds) + len(held))
         pairs = []
@@ -128,19 +106,16 @@ def _print(step: Step) -> None:
 
 
 def _closed_loop(folder: Path, task: str, episodes: int) -> dict[str, Any]:
-    loop = ClosedLoop(folder, task)
-    outcomes: list[EpisodeOutcome] = []
     with _bar() as bar:
         row = bar.add_task("closed-loop episodes", total=episodes)
-        for scenario in held_out_scenarios(task, episodes):
-            outcomes.append(loop.run(scenario))
+
+        def report(_: EpisodeOutcome) -> None:
             bar.advance(row)
-    loop.close()
-    won = sum(outcome.success for outcome in outcomes)
-    low, high = wilson_interval(won, episodes)
-    progress = sum(outcome.progress for outcome in outcomes) / episodes
-    console.print(f"closed loop: {won} of {episodes} took the right branch, mean progress {progress:.2f}")
-    return {"branch_success": won / episodes, "episodes": episodes, "ci95": [low, high], "progress": progress}
+
+        figures = figures_of(run_episodes(folder, task, held_out_scenarios(task, episodes), report))
+    success, progress = figures["branch_success"], figures["progress"]
+    console.print(f"closed loop: {success:.0%} of {episodes} took the right branch, mean progress {progress:.2f}")
+    return figures
 
 
 def _bar() -> Progress:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
+from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.runner import ActRunner
 from trace_memory_ros.runtime.checkpoint import CheckpointError, load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.env import ArmEnv
+from trace_memory_ros.tasks.arm.expert import Expert
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FIRST_EVALUATION_SEED = 200_000
@@ -31,7 +36,10 @@ class EpisodeOutcome:
 
 
 class ClosedLoop:
-    """A checkpoint's memory and policy, ready to be run through episodes of its task."""
+    """A checkpoint's memory and policy, ready to be run through episodes of its task.
+
+    A context manager: leaving it, by an error too, releases the simulator's renderer.
+    """
 
     def __init__(self, checkpoint: Path, task: str) -> None:
         loaded = load(checkpoint)
@@ -44,18 +52,23 @@ class ClosedLoop:
         self.env = ArmEnv(task)
         self.task = task
 
-    def run(self, scenario: Scenario) -> EpisodeOutcome:
-        """One episode from reset to the end of the task or its timeout."""
+    def run(self, scenario: Scenario, expert_ticks: int = 0) -> EpisodeOutcome:
+        """One episode from reset to the end of the task or its timeout.
+
+        During the first `expert_ticks` ticks the scripted expert drives, while memory and policy follow along.
+        """
         self.env.reset(scenario)
         self.runtime.reset()
         self.policy.reset()
         self.observer.reset()
+        expert = Expert(self.env, scenario)
         ticks = writes = 0
         while not self.env.outcome().finished:
             sample = self.env.observe()
             observation = self.observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
             condition, _ = self.runtime.tick(observation)
-            self.env.apply(self.policy.act(observation, condition))
+            action = self.policy.act(observation, condition)
+            self.env.apply(expert.act(sample) if ticks < expert_ticks else action)
             self.env.advance(self.period_s)
             ticks += 1
             writes += condition.wrote
@@ -74,6 +87,44 @@ class ClosedLoop:
     def close(self) -> None:
         """Release the simulator's renderer."""
         self.env.close()
+
+    def __enter__(self) -> ClosedLoop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def run_episodes(
+    checkpoint: Path,
+    task: str,
+    scenarios: Iterable[Scenario],
+    report: Callable[[EpisodeOutcome], None] = lambda outcome: None,
+) -> list[EpisodeOutcome]:
+    """Run a checkpoint through `scenarios` one after the other; `report` hears of each episode as it ends."""
+    outcomes = []
+    with ClosedLoop(checkpoint, task) as loop:
+        for scenario in scenarios:
+            outcomes.append(loop.run(scenario))
+            report(outcomes[-1])
+    return outcomes
+
+
+def figures_of(outcomes: Sequence[EpisodeOutcome]) -> dict[str, Any]:
+    """Figures of at least one episode; the interval is Wilson's. Raises ValueError for none."""
+    count = len(outcomes)
+    successes = sum(outcome.success for outcome in outcomes)
+    interval = wilson_interval(successes, count)
+    return {
+        "episodes": count,
+        "branch_success": successes / count,
+        "ci95": list(interval),
+        "progress": sum(outcome.progress for outcome in outcomes) / count,
+        "writes_per_episode": sum(outcome.writes for outcome in outcomes) / count,
+        "ticks_per_episode": sum(outcome.ticks for outcome in outcomes) / count,
+    }
 
 
 def held_out_scenarios(task: str, episodes: int, extra_pause_s: float = 0.0) -> list[Scenario]:

@@ -64,7 +64,8 @@ class Recipe:
     """Data, phases and optimiser of one run; `steps` is the length of the joint phase.
 
     branch_reach: ticks after the branch that count as near it; beyond, the robot's own motion gives the branch away.
-    memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's.
+    memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's. frozen_trunk: keep
+    the policy's image trunk as it is, which needs a policy that was trained before.
     """
 
     pairs: int = 60
@@ -78,6 +79,7 @@ class Recipe:
     branch_reach: int = 5
     learning_rate: float = 1e-3
     memory_rate: float = 0.3
+    frozen_trunk: bool = False
     weight_decay: float = 1e-3
     warm_up_steps: int = 50
     gradient_clip: float = 1.0
@@ -91,6 +93,16 @@ class Recipe:
         for name in ("pairs", "held_out_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Recipe.{name} = {getattr(self, name)}: must be at least 1")
+
+    @property
+    def training_seeds(self) -> list[int]:
+        """Scenario seeds of the training pairs."""
+        return list(range(self.pairs))
+
+    @property
+    def held_out_seeds(self) -> list[int]:
+        """Scenario seeds of the held-out pairs."""
+        return list(range(self.first_held_out_seed, self.first_held_out_seed + self.held_out_pairs))
 
     def weight_of(self, loss: str) -> float:
         """Weight of a named loss in the sum (TRACE eq. 38); 1 for the policy's own."""

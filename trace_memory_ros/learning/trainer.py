@@ -34,9 +34,10 @@ class Trainer:
         self.recipe = recipe
         self.seed = seed
         self.step = 0
+        agent.policy.image_tokens.requires_grad_(not recipe.frozen_trunk)
         memory = [*agent.encoder.parameters(), *agent.memory.parameters()]
         groups = [
-            {"params": list(agent.policy.parameters()), "rate": recipe.learning_rate},
+            {"params": [p for p in agent.policy.parameters() if p.requires_grad], "rate": recipe.learning_rate},
             {"params": memory, "rate": recipe.learning_rate * recipe.memory_rate},
         ]
         self.optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)

@@ -1,0 +1,32 @@
+"""What memories of the arm tasks are built like, whoever trains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.matched import ARM_DIMS, MATCHED
+from trace_memory_ros.memory import registry
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.clock import PathLength
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+
+CLOCK = PathLength(threshold=1.0, deadband=1.0)
+"""A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
+
+
+def arm_design(memory: str, depth: int, options: Mapping[str, Any] | None = None) -> Design:
+    """The design of a mechanism by its registry name, with its matched options unless others are given.
+
+    Mechanisms that read no signature are given none, whatever `depth` says. Raises ValueError for an unknown name.
+    """
+    chosen = dict(MATCHED.get(memory, {}) if options is None else options)
+    return Design(
+        memory=memory,
+        options=chosen,
+        observation=default_arm(),
+        action_names=ACTION_NAMES,
+        clock=CLOCK,
+        depth=depth if registry.build(memory, ARM_DIMS, chosen).uses_signature else 0,
+    )
