@@ -18,6 +18,9 @@ VARIANTS = {
     "trace with norms": ("trace", {"read_norm": True, "address_norm": True, "temperature": 0.3}),
     "trace with other sizes": ("trace", {"address_width": 4, "routing_width": 8, "hidden": 9}),
     "trace by prototypes": ("trace", {"routing": "prototypes", "temperature": 0.2}),
+    "prism with a short ring": ("prism", {"window": 3, "layers": 3, "local_tokens": 2}),
+    "prism with a blind gate": ("prism", {"window": 2, "gate": "blind", "heads": 1, "width": 4}),
+    "prism without gates": ("prism", {"window": 5, "gate": "none", "hidden": 3, "layers": 1}),
 }
 CASES = {**{name: (name, {}) for name in registry.names()}, **VARIANTS}
 

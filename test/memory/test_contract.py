@@ -86,7 +86,8 @@ def test_readout_and_record_shapes(memory: Memory, inputs: Inputs) -> None:
     if count:
         torch.testing.assert_close(readout.read_weights.sum(dim=1), torch.ones(4))
         torch.testing.assert_close(record.route.sum(dim=1), torch.ones(4))
-        assert ((record.write_strength > 0) & (record.write_strength <= 1)).all()
+        assert ((record.write_strength >= 0) & (record.write_strength <= 1)).all()
+        assert record.write_strength.any(dim=1).all()
 
 
 def test_state_keeps_its_size(memory: Memory, inputs: Inputs) -> None:

@@ -12,5 +12,6 @@ PARAMETERS = 62_369
 """TRACE's, at `ARM_DIMS`."""
 MATCHED: dict[str, dict[str, Any]] = {
     "gru": {"hidden": 96},
+    "prism": {"window": 64, "width": 36},
     "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
 }

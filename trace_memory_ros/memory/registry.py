@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
+from trace_memory_ros.memory.prism import PrismConfig, PrismMemory
 from trace_memory_ros.memory.trace import TraceMemory
 from trace_memory_ros.memory.trace_config import TraceConfig
 
@@ -83,3 +84,4 @@ def _suggest(given: str, known: tuple[str, ...]) -> str:
 register("trace", TraceConfig, TraceMemory)
 register("gru", GruConfig, GruMemory)
 register("none", NoneConfig, NoneMemory)
+register("prism", PrismConfig, PrismMemory)
