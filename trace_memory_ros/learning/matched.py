@@ -11,7 +11,10 @@ ARM_DIMS = MemoryDims(content=96, signature=306, width=64, slots=4)
 PARAMETERS = 62_369
 """TRACE's, at `ARM_DIMS`."""
 MATCHED: dict[str, dict[str, Any]] = {
+    "deltanet": {"hidden": 285},
     "gru": {"hidden": 96},
+    "linear_attention": {"hidden": 285},
     "prism": {"window": 64, "width": 36},
     "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+    "vla": {"hidden": 280},
 }

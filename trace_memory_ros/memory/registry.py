@@ -7,12 +7,18 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from trace_memory_ros.memory.aura import AuraMemory
+from trace_memory_ros.memory.aura_config import AuraConfig
 from trace_memory_ros.memory.base import Memory, MemoryDims
+from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
+from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
 from trace_memory_ros.memory.prism import PrismConfig, PrismMemory
 from trace_memory_ros.memory.trace import TraceMemory
 from trace_memory_ros.memory.trace_config import TraceConfig
+from trace_memory_ros.memory.transformer import TransformerConfig, TransformerMemory
+from trace_memory_ros.memory.vla import VlaConfig, VlaMemory
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -85,3 +91,8 @@ register("trace", TraceConfig, TraceMemory)
 register("gru", GruConfig, GruMemory)
 register("none", NoneConfig, NoneMemory)
 register("prism", PrismConfig, PrismMemory)
+register("linear_attention", LinearAttentionConfig, LinearAttentionMemory)
+register("deltanet", DeltaNetConfig, DeltaNetMemory)
+register("vla", VlaConfig, VlaMemory)
+register("aura", AuraConfig, AuraMemory)
+register("transformer", TransformerConfig, TransformerMemory)
