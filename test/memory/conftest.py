@@ -18,19 +18,26 @@ VARIANTS = {
     "trace with norms": ("trace", {"read_norm": True, "address_norm": True, "temperature": 0.3}),
     "trace with other sizes": ("trace", {"address_width": 4, "routing_width": 8, "hidden": 9}),
     "trace by prototypes": ("trace", {"routing": "prototypes", "temperature": 0.2}),
+    "aura without unit keys": ("aura", {"unit_keys": False, "key_width": 4, "value_width": 8, "action_ib": False}),
+    "aura writing always": ("aura", {"gate": "always", "key_width": 5}),
+    "aura by a token gate": ("aura", {"gate_signal": "token", "gate": "gumbel", "key_width": 6}),
     "prism with a short ring": ("prism", {"window": 3, "layers": 3, "local_tokens": 2}),
     "prism with a blind gate": ("prism", {"window": 2, "gate": "blind", "heads": 1, "width": 4}),
     "prism without gates": ("prism", {"window": 5, "gate": "none", "hidden": 3, "layers": 1}),
+    "transformer with a short ring": ("transformer", {"window": 3, "layers": 2, "heads": 3, "hidden": 4}),
 }
 CASES = {**{name: (name, {}) for name in registry.names()}, **VARIANTS}
 
 
 @pytest.fixture(params=list(CASES))
 def memory(request: pytest.FixtureRequest) -> Memory:
-    """Every registered mechanism, and TRACE with every setting that changes its computation."""
+    """Every registered mechanism, and variants whose settings change the computation, as deployed.
+
+    In evaluation mode: some draw noise and keep running statistics in training.
+    """
     torch.manual_seed(0)
     name, options = CASES[request.param]
-    return registry.build(name, DIMS, options)
+    return registry.build(name, DIMS, options).eval()
 
 
 @pytest.fixture

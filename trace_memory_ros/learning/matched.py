@@ -11,6 +11,7 @@ ARM_DIMS = MemoryDims(content=96, signature=306, width=64, slots=4)
 PARAMETERS = 62_369
 """TRACE's, at `ARM_DIMS`."""
 MATCHED: dict[str, dict[str, Any]] = {
+    "aura": {"encoder_hidden": 256},
     "deltanet": {"hidden": 285},
     "gru": {"hidden": 96},
     "linear_attention": {"hidden": 285},

@@ -1,0 +1,140 @@
+"""A learned decision to write or not (AURA-Mem, section 3.3), shared by `aura.py` and `gate.py`.
+
+Symbols: s surprise, l logit, p = sigmoid(l / tau) probability, g = 1[p > 0.5] the gate, rho the target write rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from trace_memory_ros.memory.base import State
+
+LEARNED = ("straight_through", "gumbel")
+"""How a learned gate is trained; both decide by p > 0.5 in evaluation."""
+SURPRISE_LIMIT = 10.0
+"""Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained."""
+
+
+class Decision(NamedTuple):
+    """probability `(B,)` in 0..1; relaxed `(B,)` what the gradient flows through; open `(B,)` bool, the gate."""
+
+    probability: Tensor
+    relaxed: Tensor
+    open: Tensor
+
+    def only_where(self, allowed: Tensor) -> Decision:
+        """Shut, and without gradient, where `allowed` `(B,)` is False."""
+        return self._replace(relaxed=self.relaxed * allowed, open=self.open & allowed)
+
+
+class RunningScale(nn.Module):
+    """Running mean and variance of a positive scalar, by exponential average over training passes."""
+
+    mean: Tensor
+    variance: Tensor
+    passes: Tensor
+
+    def __init__(self, rate: float = 0.05) -> None:
+        super().__init__()
+        self.rate = rate
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("variance", torch.ones(()))
+        self.register_buffer("passes", torch.zeros(()))
+
+    def forward(self, value: Tensor) -> Tensor:
+        """`value` in standard deviations from the mean, without gradient."""
+        scaled = (value.detach() - self.mean) * torch.rsqrt(self.variance + 1e-12)
+        return scaled.clamp(-SURPRISE_LIMIT, SURPRISE_LIMIT)
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread."""
+        if values.numel() < 2:
+            return
+        self.passes += 1
+        # The first passes weigh equally, so that the start value leaves no trace.
+        rate = torch.clamp(1.0 / self.passes, min=self.rate)
+        self.variance += rate * (values.var() + (1 - rate) * (values.mean() - self.mean).square() - self.variance)
+        self.mean += rate * (values.mean() - self.mean)
+
+
+class WriteGate(nn.Module):
+    """The gate MLP on what is seen, what was recalled and the surprise.
+
+    Its first layer is split, so that the part on what is seen can be computed for all steps at once. It starts open.
+    """
+
+    def __init__(
+        self, seen: int, recalled: int, hidden: int, mode: str, temperature: float = 1.0, bias: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.temperature = temperature
+        self.seen = nn.Linear(seen, hidden)
+        self.recalled = nn.Linear(recalled + 1, hidden, bias=False)
+        self.logit = nn.Linear(hidden, 1)
+        with torch.no_grad():
+            self.logit.weight.mul_(0.3)
+            self.logit.bias.fill_(bias)
+
+    def forward(self, prepared: Tensor, recalled: Tensor, surprise: Tensor) -> Decision:
+        """Decide from `self.seen` of what is seen `(B, h)`, what was recalled `(B, r)` and the surprise `(B,)`."""
+        features = torch.cat((recalled, surprise[:, None]), dim=-1)
+        logit = self.logit(functional.silu(prepared + self.recalled(features)))[:, 0]
+        probability = torch.sigmoid(logit / self.temperature)
+        relaxed = probability
+        if self.mode == "gumbel" and self.training:
+            uniform = torch.rand_like(logit).clamp_(1e-6, 1 - 1e-6)
+            relaxed = torch.sigmoid((logit + torch.logit(uniform)) / self.temperature)
+        return Decision(probability, relaxed, relaxed > 0.5)
+
+
+class _Blend(torch.autograd.Function):
+    """Forward g new + (1 - g) old as a selection of bits; backward as that product, with g's gradient passed to p."""
+
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, relaxed: Tensor, new: Tensor, old: Tensor) -> Tensor:
+        del relaxed
+        chosen = gate.reshape(-1, *([1] * (new.ndim - 1)))
+        ctx.save_for_backward(chosen, new, old)
+        return torch.where(chosen, new, old)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        chosen, new, old = ctx.saved_tensors
+        to_new = grad * chosen
+        to_gate = (grad * (new - old)).flatten(1).sum(dim=1)
+        return None, to_gate, to_new, grad - to_new
+
+
+def gated(decision: Decision, new: State, old: State) -> State:
+    """The new state where the gate is open and the old one, bit for bit, where it is shut (the multiplexed update).
+
+    Backward, p takes the gate's place (straight-through).
+    """
+    return tuple(_gated_tensor(decision, n, o) for n, o in zip(new, old, strict=True))
+
+
+def _gated_tensor(decision: Decision, new: Tensor, old: Tensor) -> Tensor:
+    if new.is_floating_point():
+        return cast("Tensor", _Blend.apply(decision.open, decision.relaxed, new, old))  # type: ignore[no-untyped-call]
+    return torch.where(decision.open.reshape(-1, *([1] * (new.ndim - 1))), new, old)
+
+
+def rate_penalty(probability: Tensor, mask: Tensor, rho: float, two_sided: bool = False) -> Tensor:
+    """(relu(E[p] - rho))^2 over the steps where `mask` holds, or (E[p] - rho)^2; 0 without such a step."""
+    if not bool(mask.any()):
+        return probability.new_zeros(())
+    excess = probability[mask].mean() - rho
+    return (excess if two_sided else torch.relu(excess)).square()
+
+
+def ramp(progress: float, share: float) -> float:
+    """How much of a penalty counts at `progress` 0..1 of the training: rises linearly over the first `share`."""
+    return 1.0 if share <= 0 else min(1.0, progress / share)
