@@ -1,7 +1,7 @@
 """Chunked form of a fast-weight state that takes one rank-one write per step.
 
-`S_t = b_t S_{t-1} + e_t a_t^T` with `e_t = v_t - S_{t-1} k_t`, or `e_t = v_t` for a plain sum. Inside a chunk that starts
-from S_0 all residuals follow from one unit triangular system, with `B_t = b_1 ... b_t`:
+`S_t = b_t S_{t-1} + e_t a_t^T` with `e_t = v_t - S_{t-1} k_t`, or `e_t = v_t` for a plain sum. Inside a chunk that
+starts from S_0 all residuals follow from one unit triangular system, with `B_t = b_1 ... b_t`:
 `e_t + sum_{s<t} (B_{t-1} / B_s) (a_s . k_t) e_s = v_t - B_{t-1} S_0 k_t`. No step waits for the one before.
 """
 
@@ -19,8 +19,8 @@ CHUNK = 64
 class Writes(NamedTuple):
     """The writes of a sequence, leading dimensions `(B, T)`: keys k, directions a `(..., d_k)`, values v `(..., d_v)`.
 
-    log_decay: `(B, T)` logarithm of b_t, None where nothing decays. residual: store v_t - S k_t rather than v_t. A step whose direction and log_decay are zero
-    writes nothing.
+    log_decay: `(B, T)` logarithm of b_t, None where nothing decays. residual: store v_t - S k_t rather than v_t.
+    A step whose direction and log_decay are zero writes nothing.
     """
 
     keys: Tensor
@@ -42,7 +42,7 @@ def rank_one_states(start: Tensor, writes: Writes) -> tuple[Tensor, Tensor]:
     for chunk in _chunks(writes):
         error = _residuals(start, chunk)
         products = (error[..., None] * chunk.directions[..., None, :]).flatten(2)
-        added = (_decays(chunk) @ products).unflatten(2, start.shape[1:])
+        added = (_decays(chunk) @ products).reshape(*error.shape[:2], *start.shape[1:])
         states.append(_faded(start, chunk)[..., None, None] * start[:, None] + added)
         residuals.append(error)
         start = states[-1][:, -1]

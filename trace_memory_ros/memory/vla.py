@@ -35,7 +35,7 @@ class VlaConfig(FastWeightConfig):
     """Settings of VLA; the defaults are section 3's.
 
     initial_penalty: lambda_0, A starts at I / lambda_0. penalty: length of u, `unit` (section 3) or `unit_over_sqrt_d`
-    (algorithm 1). direction: the paper's alpha / |alpha|, `unit`, or alpha / (alpha . k), `recall`, which stores exactly.
+    (algorithm 1). direction: the paper's alpha / |alpha|, `unit`, or alpha / (alpha . k), `recall`: an exact write.
     refresh_period, refresh_amount: identity refresh in writes and its size. floor: least denominator of a read.
     """
 
@@ -114,7 +114,7 @@ class VlaMemory(FastWeightMemory):
         directions = torch.where(mask[..., None], alpha_hat, torch.zeros_like(alpha_hat))
         states, e = rank_one_states(S, Writes(k_hat, directions, v))
         keys = z[:, None] + torch.where(mask[..., None], k, torch.zeros_like(k)).cumsum(dim=1)
-        stacked = (states, penalty.inverse, keys, penalty.count)
+        stacked = (states, penalty.inverse, keys, penalty.written)
         record = _record(preceding(S, states), e, alpha_hat).only_where(mask)
         return stacked, tuple(last(*parts) for parts in zip(state, stacked, strict=True)), record
 

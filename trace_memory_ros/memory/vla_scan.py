@@ -27,12 +27,12 @@ class Refresh(NamedTuple):
 class Penalty(NamedTuple):
     """alpha `(B, T, d_k)`, the write direction A_t k_t before normalisation.
 
-    inverse: A after every step `(B, T, d_k, d_k)`, or only the last. count `(B, T)`: writes since the last refresh.
+    inverse: A after every step `(B, T, d_k, d_k)`, or only the last. written `(B, T)`: writes since the last refresh.
     """
 
     alpha: Tensor
     inverse: Tensor
-    count: Tensor
+    written: Tensor
 
 
 def penalty_scan(
