@@ -17,5 +17,6 @@ MATCHED: dict[str, dict[str, Any]] = {
     "linear_attention": {"hidden": 285},
     "prism": {"window": 64, "width": 36},
     "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+    "transformer": {"layers": 2, "heads": 4, "hidden": 77},
     "vla": {"hidden": 280},
 }
