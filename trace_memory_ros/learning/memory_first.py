@@ -48,8 +48,10 @@ def learn_memory(
             losses = descend(model, optimiser, batch, recipe, total)
             total += 1
             if step % first.check_steps == 0:
+                model.eval()
                 train = branch_accuracy(model, training, factor, first.check_pairs)
                 held = branch_accuracy(model, held_out, factor, first.check_pairs)
+                model.train()
                 report(Progress(PHASE, total, factor, losses, train, held))
                 mastered_at = mastered_at or (step if train >= first.enough else None)
                 if mastered_at and (not last or step >= mastered_at + first.settle_steps):
