@@ -11,6 +11,8 @@ from trace_memory_ros.memory.aura import AuraMemory
 from trace_memory_ros.memory.aura_config import AuraConfig
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
+from trace_memory_ros.memory.elmur import ElmurMemory
+from trace_memory_ros.memory.elmur_config import ElmurConfig
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
@@ -96,3 +98,4 @@ register("deltanet", DeltaNetConfig, DeltaNetMemory)
 register("vla", VlaConfig, VlaMemory)
 register("aura", AuraConfig, AuraMemory)
 register("transformer", TransformerConfig, TransformerMemory)
+register("elmur", ElmurConfig, ElmurMemory)
