@@ -21,6 +21,8 @@ VARIANTS = {
     "aura without unit keys": ("aura", {"unit_keys": False, "key_width": 4, "value_width": 8, "action_ib": False}),
     "aura writing always": ("aura", {"gate": "always", "key_width": 5}),
     "aura by a token gate": ("aura", {"gate_signal": "token", "gate": "gumbel", "key_width": 6}),
+    "elmur with short segments": ("elmur", {"segment": 2, "blend": 0.3, "gradient_segments": 2, "hidden": 5}),
+    "elmur with one write a segment": ("elmur", {"segment": 1, "layers": 3, "heads": 3, "gradient_segments": 0}),
     "prism with a short ring": ("prism", {"window": 3, "layers": 3, "local_tokens": 2}),
     "prism with a blind gate": ("prism", {"window": 2, "gate": "blind", "heads": 1, "width": 4}),
     "prism without gates": ("prism", {"window": 5, "gate": "none", "hidden": 3, "layers": 1}),

@@ -87,7 +87,9 @@ def test_readout_and_record_shapes(memory: Memory, inputs: Inputs) -> None:
         torch.testing.assert_close(readout.read_weights.sum(dim=1), torch.ones(4))
         torch.testing.assert_close(record.route.sum(dim=1), torch.ones(4))
         assert ((record.write_strength >= 0) & (record.write_strength <= 1)).all()
-        assert record.write_strength.any(dim=1).all()
+        # A mechanism may gather several writes before it changes its entries.
+        _, _, records = memory(inputs(4, 9), memory.initial_state(4), torch.ones(4, 9, dtype=torch.bool))
+        assert records.write_strength.flatten(1).any(dim=1).all()
 
 
 def test_state_keeps_its_size(memory: Memory, inputs: Inputs) -> None:
@@ -115,7 +117,8 @@ def test_a_step_without_write_keeps_the_state_bit_for_bit(memory: Memory, inputs
     _, after, record = memory.step(xs.at(3), state, write)
     for new, old in zip(after, state, strict=True):
         assert new[1:].numpy(force=True).tobytes() == old[1:].numpy(force=True).tobytes()
-        assert not new.numel() or not torch.equal(new[0], old[0])
+    changed = [not torch.equal(new[0], old[0]) for new, old in zip(after, state, strict=True)]
+    assert any(changed) == bool(record.wrote[0])
     assert not record.wrote[1:].any()
     assert not record.write_strength[1:].any()
 

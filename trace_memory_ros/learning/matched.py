@@ -13,6 +13,7 @@ PARAMETERS = 62_369
 MATCHED: dict[str, dict[str, Any]] = {
     "aura": {"encoder_hidden": 256},
     "deltanet": {"hidden": 285},
+    "elmur": {"model": 40, "hidden": 40},
     "gru": {"hidden": 96},
     "linear_attention": {"hidden": 285},
     "prism": {"window": 64, "width": 36},
