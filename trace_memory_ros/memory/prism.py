@@ -39,8 +39,9 @@ class PrismConfig:
             if getattr(self, name) < least:
                 raise ValueError(f"PrismConfig.{name} = {getattr(self, name)}: must be at least {least}")
         for name in ("hidden", "gate_hidden"):
-            if (getattr(self, name) or 1) < 1:
-                raise ValueError(f"PrismConfig.{name} = {getattr(self, name)}: must be at least 1, or None")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"PrismConfig.{name} = {value}: must be at least 1, or None")
         if self.width is not None and (self.width < 1 or self.width % (2 * self.heads)):
             raise ValueError(
                 f"PrismConfig.width = {self.width}: rotary positions turn pairs of features in each of {self.heads} "
@@ -138,7 +139,7 @@ class PrismMemory(Memory):
         return self._apart(address[..., self.width :])
 
     def _apart(self, side_by_side: Tensor) -> Tensor:
-        return side_by_side.reshape(*side_by_side.shape[:-1], -1, self.width)
+        return side_by_side.reshape(*side_by_side.shape[:-1], self.settings.local_tokens, self.width)
 
     def _tokens(self, ring: Ring) -> Tensor:
         ages = ring.ages()
