@@ -68,7 +68,7 @@ class DeltaNetMemory(FastWeightMemory):
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Eq. 4, in either rule."""
         (S,) = state
-        k, v, beta = self._project(x.content)
+        k, v, beta = self.project(x.content)
         error = v - (S @ k[..., None])[..., 0]
         fade, strength = (beta, torch.ones_like(beta)) if self.decays else (torch.ones_like(beta), beta)
         new = fade[..., None, None] * S + (strength[..., None] * error)[..., None] * k[..., None, :]
@@ -83,7 +83,7 @@ class DeltaNetMemory(FastWeightMemory):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""
         (S,) = state
-        k, v, beta = self._project(xs.content)
+        k, v, beta = self.project(xs.content)
         strength = torch.ones_like(beta) if self.decays else beta
         directions = torch.where(mask[..., None], strength[..., None] * k, torch.zeros_like(k))
         log_decay = torch.where(mask, beta.log(), torch.zeros_like(beta)) if self.decays else None
@@ -91,7 +91,7 @@ class DeltaNetMemory(FastWeightMemory):
         record = _record(preceding(S, states), error, strength, beta).only_where(mask)
         return (states,), (last(S, states),), record
 
-    def _project(self, content: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, content: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         features = self.features(content)
         beta = torch.sigmoid(self.w_beta(features))[..., 0]
         return unit(self.feature(self.w_k(features))), self.w_v(features), beta

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +62,15 @@ class VlaConfig(FastWeightConfig):
                 raise ValueError(f"VlaConfig.{name} = {getattr(self, name)!r}: must be one of {', '.join(known)}")
 
 
+class VlaInput(NamedTuple):
+    """What a write stores: key feature k, unit key k_hat, penalty direction u `(..., d_k)`, value v `(..., d_v)`."""
+
+    k: Tensor
+    k_hat: Tensor
+    u: Tensor
+    v: Tensor
+
+
 class VlaMemory(FastWeightMemory):
     """State S `(B, d_v, d_k)`, A `(B, d_k, d_k)`, z `(B, d_k)`, writes since the refresh `(B,)`; surprise is |e|."""
 
@@ -83,19 +93,22 @@ class VlaMemory(FastWeightMemory):
         return self.empty_matrix(batch), eye.expand(batch, -1, -1).clone(), zeros, self._origin.new_zeros(batch)
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
-        """Algorithm 1, lines 7-22 and 25 (eq. 8-10)."""
+        """Algorithm 1, lines 7-22 and 25."""
+        return self.store(self.project(x.content), state)
+
+    def store(self, x: VlaInput, state: State) -> tuple[State, WriteRecord]:
+        """Eq. 9 and 10, for fields `(B, ...)`."""
         S, A, z, count = state
-        k, k_hat, u, v = self._project(x.content)
-        z_sm = (A @ u[..., None])[..., 0]
-        delta = 1 + (u * z_sm).sum(dim=-1)
+        z_sm = (A @ x.u[..., None])[..., 0]
+        delta = 1 + (x.u * z_sm).sum(dim=-1)
         A = A - z_sm[..., None] * z_sm[..., None, :] / delta[..., None, None]
         count = count + 1
         due = (count % self.vla.refresh_period == 0).to(A.dtype)[..., None, None]
         A = A + due * self.vla.refresh_amount * torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-        alpha_hat = self.write_direction((A @ k_hat[..., None])[..., 0], k_hat)
-        e = v - (S @ k_hat[..., None])[..., 0]
+        alpha_hat = self.write_direction((A @ x.k_hat[..., None])[..., 0], x.k_hat)
+        e = x.v - (S @ x.k_hat[..., None])[..., 0]
         new = S + e[..., None] * alpha_hat[..., None, :]
-        return (new, A, z + k, count % self.vla.refresh_period), _record(S, e, alpha_hat)
+        return (new, A, z + x.k, count % self.vla.refresh_period), _record(S, e, alpha_hat)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """Eq. 11."""
@@ -107,7 +120,7 @@ class VlaMemory(FastWeightMemory):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""
         S, A, z, count = state
-        k, k_hat, u, v = self._project(xs.content)
+        k, k_hat, u, v = self.project(xs.content)
         refresh = Refresh(self.vla.refresh_period, self.vla.refresh_amount)
         penalty = penalty_scan(A, count, u, k_hat, mask, refresh)
         alpha_hat = self.write_direction(penalty.alpha, k_hat)
@@ -124,15 +137,15 @@ class VlaMemory(FastWeightMemory):
             return unit(alpha)
         return alpha / (alpha * k_hat).sum(dim=-1, keepdim=True)
 
-    def _project(self, content: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Key feature, unit key, penalty direction and value."""
+    def project(self, content: Tensor) -> VlaInput:
+        """Algorithm 1, lines 7-10, and the value."""
         features = self.features(content)
         raw = self.w_k(features)
         k = elu_feature(raw)
         u = unit(self.w_u(raw))
         if self.vla.penalty == "unit_over_sqrt_d":
             u = u / math.sqrt(self.vla.key_width)
-        return k, unit(k), u, self.w_v(features)
+        return VlaInput(k, unit(k), u, self.w_v(features))
 
 
 @torch.no_grad()
