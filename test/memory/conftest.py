@@ -27,6 +27,9 @@ VARIANTS = {
     "prism with a blind gate": ("prism", {"window": 2, "gate": "blind", "heads": 1, "width": 4}),
     "prism without gates": ("prism", {"window": 5, "gate": "none", "hidden": 3, "layers": 1}),
     "transformer with a short ring": ("transformer", {"window": 3, "layers": 2, "heads": 3, "hidden": 4}),
+    "lru with more slots": ("lru", {"slots": 5, "match_bias": -1.0, "decay": 0.5, "hidden": 4}),
+    "retrieval from a small store": ("retrieval", {"capacity": 3, "top_k": 2, "hidden": 4}),
+    "retrieval by age": ("retrieval", {"capacity": 3, "top_k": 1, "evict": "oldest"}),
 }
 CASES = {**{name: (name, {}) for name in registry.names()}, **VARIANTS}
 

@@ -105,7 +105,7 @@ def test_the_counter_never_leaves_its_range(inputs: Inputs) -> None:
         ({"window": 1}, r"window = 1: must be at least 2"),
         ({"heads": 0}, "heads must be at least 1"),
         ({"hidden": -2}, r"hidden = -2"),
-        ({"heads": 4}, "heads = 4 does not divide MemoryDims.width = 6"),
+        ({"heads": 4}, "heads = 4: must divide MemoryDims.width = 6"),
     ],
 )
 def test_impossible_settings_are_named(options: dict[str, int], named: str) -> None:

@@ -15,8 +15,10 @@ from trace_memory_ros.memory.elmur import ElmurMemory
 from trace_memory_ros.memory.elmur_config import ElmurConfig
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
+from trace_memory_ros.memory.lru import LruConfig, LruMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
 from trace_memory_ros.memory.prism import PrismConfig, PrismMemory
+from trace_memory_ros.memory.retrieval import RetrievalConfig, RetrievalMemory
 from trace_memory_ros.memory.trace import TraceMemory
 from trace_memory_ros.memory.trace_config import TraceConfig
 from trace_memory_ros.memory.transformer import TransformerConfig, TransformerMemory
@@ -99,3 +101,5 @@ register("vla", VlaConfig, VlaMemory)
 register("aura", AuraConfig, AuraMemory)
 register("transformer", TransformerConfig, TransformerMemory)
 register("elmur", ElmurConfig, ElmurMemory)
+register("lru", LruConfig, LruMemory)
+register("retrieval", RetrievalConfig, RetrievalMemory)

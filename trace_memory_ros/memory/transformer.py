@@ -63,7 +63,7 @@ class Layer(nn.Module):
         keys, values `(B, M, d)`; age int64 and seen bool `(B, Q, M)` say which of them a query may see, and how old
         they are. A query that may see none attends to all alike.
         """
-        q, k, v = (f.unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (query, keys, values))
+        q, k, v = (f.reshape(*f.shape[:2], self.heads, -1).transpose(1, 2) for f in (query, keys, values))
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         bias = self.age_bias[:, age.clamp(0, self.age_bias.shape[1] - 1)].transpose(0, 1)
         weights = torch.softmax((scores + bias).masked_fill(~seen[:, None], torch.finfo(h.dtype).min), dim=-1)
@@ -75,8 +75,8 @@ class TransformerMemory(Memory):
     """Tokens are the n entries x with their age, the vector is the last h; no signature, no address.
 
     `dims.slots` is ignored: N is `window`. State: cache `(B, n, (1 + 2 layers) d)`, x and every layer's k and v of
-    each entry; and the write counter `(B,)`. What is written reaches a read through one layer per hop of n - 1 writes, so
-    with one layer nothing older than n writes matters.
+    each entry; and the write counter `(B,)`. Each layer reaches n - 1 writes further back, since cached keys of a layer
+    hold what the layers below saw; with one layer nothing older than the last n writes matters.
     """
 
     name = "transformer"
@@ -86,9 +86,7 @@ class TransformerMemory(Memory):
         config = config or TransformerConfig()
         super().__init__(dims, config)
         if dims.width % config.heads:
-            raise ValueError(
-                f"TransformerConfig.heads = {config.heads} does not divide MemoryDims.width = {dims.width}"
-            )
+            raise ValueError(f"TransformerConfig.heads = {config.heads}: must divide MemoryDims.width = {dims.width}")
         self.settings = config
         self.embedding = nn.Linear(dims.content, dims.width)
         self.layers = nn.ModuleList(Layer(dims.width, config) for _ in range(config.layers))
@@ -178,7 +176,7 @@ class TransformerMemory(Memory):
 
     def _layer_cache(self, cache: Tensor, number: int) -> tuple[Tensor, Tensor]:
         """Keys and values `(B, n, d)` of one layer."""
-        parts = cache.split(self.dims.width, dim=-1)
+        parts = cache.chunk(1 + 2 * self.settings.layers, dim=-1)
         return parts[1 + 2 * number], parts[2 + 2 * number]
 
 
