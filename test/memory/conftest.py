@@ -18,6 +18,8 @@ VARIANTS = {
     "trace with norms": ("trace", {"read_norm": True, "address_norm": True, "temperature": 0.3}),
     "trace with other sizes": ("trace", {"address_width": 4, "routing_width": 8, "hidden": 9}),
     "trace by prototypes": ("trace", {"routing": "prototypes", "temperature": 0.2}),
+    "trace with a gate": ("trace+gate", {"inner": {"read_norm": True}, "hidden": 4}),
+    "gru with a gate": ("gru+gate", {"gate": "gumbel", "hidden": 4}),
     "aura without unit keys": ("aura", {"unit_keys": False, "key_width": 4, "value_width": 8, "action_ib": False}),
     "aura writing always": ("aura", {"gate": "always", "key_width": 5}),
     "aura by a token gate": ("aura", {"gate_signal": "token", "gate": "gumbel", "key_width": 6}),

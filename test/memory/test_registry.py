@@ -27,8 +27,8 @@ def test_unknown_name_names_the_closest() -> None:
 def test_unknown_option_names_the_closest() -> None:
     with pytest.raises(ValueError, match=r"'temprature' of memory mechanism 'trace'.*did you mean 'temperature'\?"):
         registry.build("trace", DIMS, {"temprature": 1.0})
-    with pytest.raises(ValueError, match=r"'depth' of memory mechanism 'gru' is unknown: it has none"):
-        registry.build("gru", DIMS, {"depth": 2})
+    with pytest.raises(ValueError, match=r"'depth' of memory mechanism 'none' is unknown: it has none"):
+        registry.build("none", DIMS, {"depth": 2})
 
 
 def test_a_configuration_survives_yaml(memory: Memory) -> None:

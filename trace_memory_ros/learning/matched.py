@@ -10,6 +10,7 @@ ARM_DIMS = MemoryDims(content=96, signature=306, width=64, slots=4)
 """What the arm tasks train with: three cameras and 17 state channels, signatures of depth 2."""
 PARAMETERS = 62_369
 """TRACE's, at `ARM_DIMS`."""
+_TRACE = {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True}
 MATCHED: dict[str, dict[str, Any]] = {
     "aura": {"encoder_hidden": 256},
     "deltanet": {"hidden": 285},
@@ -19,7 +20,8 @@ MATCHED: dict[str, dict[str, Any]] = {
     "lru": {"hidden": 120},
     "prism": {"window": 64, "width": 36},
     "retrieval": {"hidden": 120},
-    "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+    "trace": _TRACE,
+    "trace+gate": {"inner": _TRACE, "hidden": 12},
     "transformer": {"layers": 2, "heads": 4, "hidden": 77},
     "vla": {"hidden": 280},
 }

@@ -13,6 +13,7 @@ from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
 from trace_memory_ros.memory.elmur import ElmurMemory
 from trace_memory_ros.memory.elmur_config import ElmurConfig
+from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
 from trace_memory_ros.memory.lru import LruConfig, LruMemory
@@ -35,6 +36,8 @@ class _Entry:
 
 
 _ENTRIES: dict[str, _Entry] = {}
+GATED = "+gate"
+"""Behind a mechanism's name: that mechanism with a write gate before it, its own options under `inner`."""
 
 
 def register(name: str, config: type[DataclassInstance], make: Callable[[MemoryDims, Any], Memory]) -> None:
@@ -53,15 +56,20 @@ def names() -> tuple[str, ...]:
 
 
 def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None) -> Memory:
-    """A fresh mechanism. Raises ValueError naming the known ones for an unknown name or option."""
-    if name not in _ENTRIES:
-        raise ValueError(f"memory mechanism {name!r} is unknown: {_suggest(name, names())}")
+    """A fresh mechanism, with a write gate where `name` ends in `+gate`.
+
+    Raises ValueError naming the known ones for an unknown name or option.
+    """
+    given = dict(options or {})
+    base = name.removesuffix(GATED)
+    if base not in _ENTRIES:
+        raise ValueError(f"memory mechanism {name!r} is unknown: {_suggest(base, names(), name[len(base) :])}")
+    if base != name:
+        _check_options(name, GatedConfig, given)
+        return GatedMemory(build(base, dims, given.get("inner")), GatedConfig(**given))
     entry = _ENTRIES[name]
-    known = tuple(field.name for field in fields(entry.config))
-    for option in options or {}:
-        if option not in known:
-            raise ValueError(f"option {option!r} of memory mechanism {name!r} is unknown: {_suggest(option, known)}")
-    return entry.make(dims, entry.config(**(options or {})))
+    _check_options(name, entry.config, given)
+    return entry.make(dims, entry.config(**given))
 
 
 def config_of(memory: Memory) -> dict[str, Any]:
@@ -83,11 +91,18 @@ def from_config(config: Mapping[str, Any]) -> Memory:
     return build(config["name"], MemoryDims(**config["dims"]), config["options"])
 
 
-def _suggest(given: str, known: tuple[str, ...]) -> str:
+def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
+    known = tuple(field.name for field in fields(config))
+    for option in options:
+        if option not in known:
+            raise ValueError(f"option {option!r} of memory mechanism {name!r} is unknown: {_suggest(option, known)}")
+
+
+def _suggest(given: str, known: tuple[str, ...], suffix: str = "") -> str:
     if not known:
         return "it has none"
     close = get_close_matches(given, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = f"; did you mean {close[0] + suffix!r}?" if close else ""
     return f"known are {', '.join(known)}{hint}"
 
 

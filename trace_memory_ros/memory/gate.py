@@ -1,0 +1,155 @@
+"""AURA-Mem's write gate around any mechanism: `NAME+gate` in a configuration (AURA-Mem, section 3.3).
+
+Symbols: m the inner mechanism's state, s surprise, p and g the gate (see `write_gate.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.write_gate import LEARNED, Decision, RunningScale, WriteGate, gated, ramp, rate_penalty
+
+
+@dataclass(frozen=True)
+class GatedConfig:
+    """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
+
+    gate: how it is trained. rho: target share of written updates. write_weight, ramp: weight of the rate penalty and
+    the share of the training over which it rises. hidden: width of the gate's layer. temperature tau. gate_bias: its
+    logit at the start, open where positive.
+    """
+
+    inner: dict[str, Any] = field(default_factory=dict)
+    gate: str = "straight_through"
+    hidden: int = 32
+    gate_bias: float = 1.0
+    rho: float = 0.15
+    write_weight: float = 1.0
+    ramp: float = 0.6
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.gate not in LEARNED:
+            raise ValueError(f"GatedConfig.gate = {self.gate!r}: must be one of {', '.join(LEARNED)}")
+        if self.hidden < 1:
+            raise ValueError(f"GatedConfig.hidden = {self.hidden}: must be at least 1")
+        if not 0 < self.rho < 1:
+            raise ValueError(
+                f"GatedConfig.rho = {self.rho}: must lie between 0 and 1; without a gate nothing is skipped"
+            )
+        if self.temperature <= 0:
+            raise ValueError(f"GatedConfig.temperature = {self.temperature}: must be positive")
+        for name in ("write_weight", "ramp"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"GatedConfig.{name} = {getattr(self, name)}: must not be negative")
+
+
+class GatedMemory(Memory):
+    """A mechanism that keeps its old state wherever the gate finds nothing worth a write.
+
+    Tokens, vector, address and state are the inner mechanism's. Surprise is how much a write would change what the
+    tick reads: the mean squared change of tokens and vector, in running standard deviations.
+    """
+
+    def __init__(self, inner: Memory, config: GatedConfig | None = None) -> None:
+        config = config or GatedConfig()
+        super().__init__(inner.dims, replace(config, inner=asdict(inner.config)))
+        self.inner = inner
+        self.settings = config
+        self.pressure = 1.0
+        self.name = f"{inner.name}+gate"
+        self.uses_signature = inner.uses_signature
+        self.slot_kind = inner.slot_kind
+        seen = inner.dims.content + inner.address_width
+        self.gate = WriteGate(seen, inner.dims.width, config.hidden, config.gate, config.temperature, config.gate_bias)
+        self.surprise = RunningScale()
+
+    @property
+    def slot_count(self) -> int:
+        """N of the inner mechanism."""
+        return self.inner.slot_count
+
+    @property
+    def address_width(self) -> int:
+        """a of the inner mechanism."""
+        return self.inner.address_width
+
+    def initial_state(self, batch: int) -> State:
+        """The inner mechanism's; the gate keeps nothing."""
+        return self.inner.initial_state(batch)
+
+    def embed(self, x: MemoryInput) -> MemoryInput:
+        """As the inner mechanism."""
+        return self.inner.embed(x)
+
+    def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
+        """The inner write where the gate opens, the old state, bit for bit, elsewhere."""
+        x = self.embed(x)
+        new, record, _ = self._advance(x, self._prepare(x), state)
+        return new, record
+
+    def read(self, x: MemoryInput, state: State) -> Readout:
+        """As the inner mechanism."""
+        return self.inner.read(x, state)
+
+    def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
+        """As `Memory.scan`; in training mode the surprise's running scale then takes in the scanned episodes."""
+        xs = self.embed(xs)
+        prepared = self._prepare(xs)
+        states, records, changes = [], [], []
+        for t in range(mask.shape[1]):
+            state, record, change = self._advance(xs.at(t), prepared[:, t], state, mask[:, t])
+            states.append(state)
+            records.append(record)
+            changes.append(change)
+        if self.training:
+            self.surprise.update(torch.stack(changes, dim=1)[mask])
+        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
+        joined = WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
+        return stacked, state, joined.only_where(mask)
+
+    def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
+        """As the inner mechanism."""
+        self.inner.calibrate(xs, mask)
+
+    def anneal(self, progress: float) -> None:
+        """The rate penalty rises from 0 to its weight over the first `ramp` of the training."""
+        self.pressure = ramp(progress, self.settings.ramp)
+        self.inner.anneal(progress)
+
+    def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
+        """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""
+        excess = rate_penalty(records.gate, mask, self.settings.rho)
+        losses = self.inner.auxiliary(xs, states, records, mask & records.wrote)
+        return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
+
+    def _prepare(self, x: MemoryInput) -> Tensor:
+        """The gate's first layer on content and address."""
+        prepared: Tensor = self.gate.seen(x.content if x.address is None else torch.cat((x.content, x.address), dim=-1))
+        return prepared
+
+    def _advance(
+        self, x: MemoryInput, prepared: Tensor, state: State, allowed: Tensor | None = None
+    ) -> tuple[State, WriteRecord, Tensor]:
+        """One step; also the change that a write would make. Where `allowed` is False nothing of the state changes."""
+        proposed, record = self.inner.write(x, state)
+        recalled, change = self._compare(x, state, proposed)
+        surprise = self.surprise(change)
+        decision: Decision = self.gate(prepared, recalled, surprise)
+        new = gated(decision if allowed is None else decision.only_where(allowed), proposed, state)
+        record = record._replace(gate=decision.probability, surprise=surprise)
+        return new, record.only_where(decision.open), change
+
+    @torch.no_grad()
+    def _compare(self, x: MemoryInput, old: State, new: State) -> tuple[Tensor, Tensor]:
+        """What is read before the write `(B, d)`, and the mean squared change of all that is read by it `(B,)`."""
+        batch = x.content.shape[0]
+        both = tuple(torch.cat((o, n)) for o, n in zip(old, new, strict=True))
+        readout = self.inner.read(x.map(lambda f: torch.cat((f, f))), both)
+        everything = torch.cat((readout.tokens.flatten(1), readout.vector), dim=1)
+        return readout.vector[:batch], (everything[batch:] - everything[:batch]).square().mean(dim=1)
