@@ -63,7 +63,7 @@ class AuraMemory(Memory):
         self.to_mean = nn.Linear(values, dims.width)
         self.to_log_variance = nn.Linear(values, dims.width) if config.action_ib else None
         if self.to_log_variance is not None:
-            nn.init.constant_(self.to_log_variance.bias, -3.0)
+            nn.init.constant_(self.to_log_variance.bias, -6.0)
         self.to_token = nn.Linear(values, dims.width)
         self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
         self.next_input = nn.Linear(values, dims.content) if config.gate_signal == "token" else None
@@ -117,15 +117,15 @@ class AuraMemory(Memory):
         return stacked, final, records.only_where(mask)
 
     def anneal(self, progress: float) -> None:
-        """The rate penalty rises from 0 to its weight over the first `ramp` of the training."""
-        self.pressure = ramp(progress, self.settings.ramp)
+        """Rate penalty and KL rise from 0 to their weights between `ramp_from` and `ramp` of the training."""
+        self.pressure = ramp(progress, self.settings.ramp_from, self.settings.ramp)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """`write_rate` (rate penalty), `action_ib` (KL of the code) and, with a token gate, `token`; all weighted."""
         losses = {}
         settings = self.settings
         if settings.action_ib:
-            losses["action_ib"] = settings.ib_weight * self._information(xs, states[0], mask)
+            losses["action_ib"] = self.pressure * settings.ib_weight * self._information(xs, states[0], mask)
         if settings.gate_signal == "token":
             losses |= self._token_losses(xs, mask)
         elif settings.learned:

@@ -12,16 +12,26 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.memory.write_gate import LEARNED, Decision, RunningScale, WriteGate, gated, ramp, rate_penalty
+from trace_memory_ros.memory.write_gate import (
+    LEARNED,
+    Decision,
+    RunningScale,
+    WriteGate,
+    check_ramp,
+    gated,
+    ramp,
+    rate_penalty,
+)
 
 
 @dataclass(frozen=True)
 class GatedConfig:
     """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
 
-    gate: how it is trained. rho: target share of written updates. write_weight, ramp: weight of the rate penalty and
-    the share of the training over which it rises. hidden: width of the gate's layer. temperature tau. gate_bias: its
-    logit at the start, open where positive.
+    gate: how it is trained. rho: target share of written updates. write_weight: of the rate penalty. ramp_from, ramp:
+    the shares of the training at which the penalty begins to rise, and is full; the defaults leave the gate alone until
+    the last stages of a delay curriculum. hidden: width of the gate's layer. temperature tau. gate_bias: its logit at
+    the start, open where positive.
     """
 
     inner: dict[str, Any] = field(default_factory=dict)
@@ -30,7 +40,8 @@ class GatedConfig:
     gate_bias: float = 1.0
     rho: float = 0.15
     write_weight: float = 1.0
-    ramp: float = 0.6
+    ramp_from: float = 0.6
+    ramp: float = 0.8
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
@@ -44,9 +55,9 @@ class GatedConfig:
             )
         if self.temperature <= 0:
             raise ValueError(f"GatedConfig.temperature = {self.temperature}: must be positive")
-        for name in ("write_weight", "ramp"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"GatedConfig.{name} = {getattr(self, name)}: must not be negative")
+        if self.write_weight < 0:
+            raise ValueError(f"GatedConfig.write_weight = {self.write_weight}: must not be negative")
+        check_ramp("GatedConfig", self.ramp_from, self.ramp)
 
 
 class GatedMemory(Memory):
@@ -118,8 +129,8 @@ class GatedMemory(Memory):
         self.inner.calibrate(xs, mask)
 
     def anneal(self, progress: float) -> None:
-        """The rate penalty rises from 0 to its weight over the first `ramp` of the training."""
-        self.pressure = ramp(progress, self.settings.ramp)
+        """The rate penalty rises from 0 to its weight between `ramp_from` and `ramp` of the training."""
+        self.pressure = ramp(progress, self.settings.ramp_from, self.settings.ramp)
         self.inner.anneal(progress)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:

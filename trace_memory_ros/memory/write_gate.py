@@ -135,6 +135,12 @@ def rate_penalty(probability: Tensor, mask: Tensor, rho: float, two_sided: bool 
     return (excess if two_sided else torch.relu(excess)).square()
 
 
-def ramp(progress: float, share: float) -> float:
-    """How much of a penalty counts at `progress` 0..1 of the training: rises linearly over the first `share`."""
-    return 1.0 if share <= 0 else min(1.0, progress / share)
+def ramp(progress: float, begin: float, end: float) -> float:
+    """How much of a penalty counts at `progress` 0..1 of the training: 0 to `begin`, then linear, 1 from `end`."""
+    return float(progress >= end) if end <= begin else min(1.0, max(0.0, (progress - begin) / (end - begin)))
+
+
+def check_ramp(owner: str, begin: float, end: float) -> None:
+    """Raises ValueError naming the setting of `owner` that does not fit."""
+    if not 0 <= begin <= end <= 1:
+        raise ValueError(f"{owner}.ramp_from = {begin} and ramp = {end}: must rise within 0..1")
