@@ -20,8 +20,8 @@ class AuraConfig:
     content. gate_signal: what trains a learned gate, the action loss or reconstruction of the next input. rho: target
     share of written updates. write_weight gamma: of the rate penalty. ramp_from, ramp: the shares of the training at
     which rate penalty and KL begin to rise, and are full. temperature tau. action_ib, ib_weight beta: the stochastic
-    bottleneck at reads and its KL. unit_keys: keys and queries of length 1. step_size, decay: eta and alpha at the start
-    of training. gate_bias: the gate's logit at the start, open where positive. schedule_seed: of gate='random'.
+    bottleneck at reads and its KL. unit_keys: keys and queries of length 1. step_size, decay: initial eta and alpha.
+    gate_bias: the initial logit of the gate, open where positive. schedule_seed: of gate="random".
     """
 
     key_width: int = 32
