@@ -1,12 +1,15 @@
-"""What the RViz panel remembers of an episode: the executed path and where the memory was written."""
+"""What the RViz panel remembers of an episode: the executed path, where the memory was written and where it refused."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from trace_memory_ros.msg import MemoryDiagnostics
+from trace_memory_ros.nodes import marker_entries as entries
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -22,17 +25,34 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class WriteEvent:
-    """One write: when, after how much path, and the slot that got the largest share (-1: none)."""
+    """One write, done or refused: when, after how much path, and the entry that got the largest share (-1: none)."""
 
     t_s: float
     travelled: float
     slot: int
 
 
-def main_slot(route: Sequence[float]) -> int:
-    """The slot with the largest share of a write, -1 where no share is a number."""
-    shares = [(share, -slot) for slot, share in enumerate(route) if math.isfinite(share)]
-    return -max(shares)[1] if shares else -1
+class Thinned(Generic[Item]):
+    """A series of any length in bounded room.
+
+    When `most` items are held, every second one is dropped and from then on only every second is kept, and so on: a
+    long series is held whole, with between most / 2 and most items. `seen` counts all of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._stride = 1
+        self.items: list[Item] = []
+        self.seen = 0
+
+    def add(self, item: Item) -> None:
+        """Take in the next one."""
+        if self.seen % self._stride == 0:
+            self.items.append(item)
+        self.seen += 1
+        if len(self.items) >= self._most:
+            self.items = self.items[::2]
+            self._stride *= 2
 
 
 def stamp_s(message: MemoryDiagnostics) -> float:
@@ -41,12 +61,7 @@ def stamp_s(message: MemoryDiagnostics) -> float:
 
 
 class EpisodeHistory:
-    """Path, writes and cue times of one episode, in bounded room.
-
-    When `max_points` path points are held, every second one is dropped and from then on only every second tick is
-    kept, and so on: an episode of any length is drawn whole, with between max_points / 2 and max_points points.
-    Writes thin out the same way; `writes_seen` counts all of them.
-    """
+    """Path, writes, refused writes and cue times of one episode, at most `max_points` of each, see `Thinned`."""
 
     def __init__(self, max_points: int) -> None:
         if max_points < 2:
@@ -58,22 +73,35 @@ class EpisodeHistory:
     def _clear(self) -> None:
         self._start_s = 0.0
         self._last_tick = -1
-        self._points: list[PathPoint] = []
+        self._points: Thinned[PathPoint] = Thinned(self._max_points)
+        self._writes: Thinned[WriteEvent] = Thinned(self._max_points)
+        self._refusals: Thinned[WriteEvent] = Thinned(self._max_points)
         self._head: PathPoint | None = None
-        self._stride = 1
-        self._ticks = 0
-        self.writes: list[WriteEvent] = []
-        self._write_stride = 1
-        self.writes_seen = 0
         self.cue_s: tuple[float, float] | None = None
         self.greatest_norm = 0.0
 
     @property
     def points(self) -> list[PathPoint]:
         """The kept points, oldest first, and always the newest one."""
-        if self._head is None or (self._points and self._points[-1] is self._head):
-            return list(self._points)
-        return [*self._points, self._head]
+        kept = self._points.items
+        if self._head is None or (kept and kept[-1] is self._head):
+            return list(kept)
+        return [*kept, self._head]
+
+    @property
+    def writes(self) -> list[WriteEvent]:
+        """The kept writes, oldest first."""
+        return self._writes.items
+
+    @property
+    def refusals(self) -> list[WriteEvent]:
+        """The kept writes that were due and that a gate refused, oldest first."""
+        return self._refusals.items
+
+    @property
+    def writes_seen(self) -> int:
+        """All writes, kept or not."""
+        return self._writes.seen
 
     def starts_anew(self, message: MemoryDiagnostics) -> bool:
         """Whether this tick belongs to another episode, or another memory, than those held."""
@@ -94,27 +122,14 @@ class EpisodeHistory:
         if cue_visible:
             self.cue_s = (self.cue_s[0] if self.cue_s else t_s, t_s)
         if math.isfinite(message.path_length):
-            self._keep(PathPoint(t_s, float(message.path_length), *arms_rad))
+            self._head = PathPoint(t_s, float(message.path_length), *arms_rad)
+            self._points.add(self._head)
+            event = WriteEvent(t_s, float(message.path_length), entries.written(message))
             if message.wrote:
-                self._keep_write(WriteEvent(t_s, float(message.path_length), main_slot(message.route)))
+                self._writes.add(event)
+            elif message.due and entries.refused(message):
+                self._refusals.add(event)
         return anew
-
-    def _keep(self, point: PathPoint) -> None:
-        self._head = point
-        if self._ticks % self._stride == 0:
-            self._points.append(point)
-        self._ticks += 1
-        if len(self._points) >= self._max_points:
-            self._points = self._points[::2]
-            self._stride *= 2
-
-    def _keep_write(self, event: WriteEvent) -> None:
-        if self.writes_seen % self._write_stride == 0:
-            self.writes.append(event)
-        self.writes_seen += 1
-        if len(self.writes) >= self._max_points:
-            self.writes = self.writes[::2]
-            self._write_stride *= 2
 
 
 def _identity(message: MemoryDiagnostics) -> tuple[object, ...]:

@@ -17,10 +17,10 @@ CROWD = 40
 
 
 def draw_path(painter: Painter, history: EpisodeHistory) -> None:
-    """Time to the right, path travelled upward: pauses are level, and dots are writes in the colour of their slot.
+    """Time to the right, path travelled upward: pauses are level, and dots are writes in the colour of their entry.
 
-    The travelled length is the standardised state path that the update clock counts. Behind it, thinner: how far each
-    arm is from its first pose.
+    Grey dots are writes that were due and that a gate refused. The travelled length is the standardised state path that
+    the update clock counts. Behind it, thinner: how far each arm is from its first pose.
     """
     points = history.points
     until_s = nice_ceiling(max(points[-1].t_s if points else 0.0, SHORTEST_AXIS_S))
@@ -33,6 +33,8 @@ def draw_path(painter: Painter, history: EpisodeHistory) -> None:
         return _u(t_s, until_s), PATH.bottom + PATH.height * share(travelled, most), towards
 
     painter.line("path", [spot(p.t_s, p.travelled, 0.03) for p in points], 0.016, colours.PATH)
+    refused = [spot(event.t_s, event.travelled, 0.035) for event in history.refusals]
+    painter.dots("refusals", refused, [colours.FAINT] * len(refused), 0.6 * DOT)
     dots = [spot(event.t_s, event.travelled, 0.04) for event in history.writes]
     dot_colours = [colours.slot_colour(e.slot) if e.slot >= 0 else colours.WARNING for e in history.writes]
     painter.dots("writes", dots, dot_colours, DOT if len(dots) <= CROWD else 0.6 * DOT)

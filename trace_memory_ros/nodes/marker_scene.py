@@ -61,7 +61,7 @@ def draw_scene(view: SceneView, placement: Placement) -> list[Marker]:
     draw_routing(painter, message)
     draw_gate(painter, message)
     draw_path(painter, view.history)
-    words.draw_captions(painter)
+    words.draw_captions(painter, message)
     words.draw_figures(painter, message, max(0, message.write_count - view.history.writes_seen))
     faults = [*message.faults, *([view.joint_fault] if view.joint_fault else [])]
     words.draw_inputs(painter, message, faults)

@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import marker_colours as colours
+from trace_memory_ros.nodes import marker_entries as entries
 from trace_memory_ros.nodes.marker_colours import Colour
 from trace_memory_ros.nodes.marker_layout import (
     FIGURES,
@@ -71,14 +72,18 @@ def episode_line(episode: EpisodeStatus | None) -> str:
 
 def draw_figures(painter: Painter, message: MemoryDiagnostics, writes_missed: int) -> None:
     """Two columns: what, and how much."""
-    writes = f"{message.write_count}" + (f" ({writes_missed} not seen here)" if writes_missed else "")
+    writes = f"{message.write_count}"
+    if message.write_count < message.due_count:
+        writes += f" of {message.due_count} due"
+    if writes_missed:
+        writes += f" ({writes_missed} not seen here)"
     rows = (
         ("mechanism", message.mechanism or "unknown"),
         ("episode, tick", f"{message.episode}, {message.tick}"),
         ("writes", writes),
         ("write rate", number(message.write_rate_hz, ".2f", " per s")),
         ("route entropy", number(message.write_entropy, ".2f", " of 1")),
-        ("slots used", number(100 * message.slot_occupancy, ".0f", "%")),
+        ("entries used", number(100 * message.slot_occupancy, ".0f", "%")),
         ("surprise", number(message.surprise, ".2f")),
         ("latency", number(message.latency_ms, ".1f", " ms")),
         ("memory size", size(message.state_bytes)),
@@ -115,24 +120,33 @@ def draw_banner(painter: Painter, words: str, colour: Colour) -> None:
     painter.text("banner_label", (centre[0], centre[1], 0.13), shown, 0.075, colours.PANEL)
 
 
-def draw_captions(painter: Painter) -> None:
+def draw_captions(painter: Painter, message: MemoryDiagnostics) -> None:
     """What the parts mean, for who sees the panel for the first time."""
     captions = (
-        (GATE.left, SLOTS.top + 0.16, "memory slots"),
+        (GATE.left, SLOTS.top + 0.16, entries.how_many(message)),
         (GATE.left, ROUTE_HEIGHT + 0.04, "last write went to"),
         (GATE.left, PATH.top + 0.105, "executed path"),
     )
     for left, height, words in captions:
         painter.block("captions", (left, height, 0.02), [words], LINE, colours.TEXT)
+    _draw_last_write(painter, message)
     legend = (("path travelled", colours.PATH), ("left arm", colours.LEFT_ARM), ("right arm", colours.RIGHT_ARM))
     left = PATH.left + 0.75
     for words, colour in legend:
         painter.block("path_legend", (left, PATH.top + 0.095, 0.02), [words], 0.055, colour)
         left += text_width(words, 0.055) + 0.12
-    painter.block(
-        "path_legend", (left, PATH.top + 0.095, 0.02), ["dots: writes, colour of slot"], 0.055, colours.CAPTION
-    )
+    dots = ["dots: writes, coloured as above; grey: refused"]
+    painter.block("path_legend", (left, PATH.top + 0.095, 0.02), dots, 0.055, colours.CAPTION)
     draw_legend(painter)
+
+
+def _draw_last_write(painter: Painter, message: MemoryDiagnostics) -> None:
+    spot = (GATE.left, ROUTE_HEIGHT + 0.04 - LINE * LINE_PITCH, 0.02)
+    slot = entries.written(message)
+    if slot >= 0:
+        painter.block("last_write", spot, [entries.name(message, slot)], LINE, colours.slot_colour(slot))
+    elif entries.refused(message):
+        painter.block("last_write", spot, ["nothing: gate shut"], LINE, colours.CAPTION)
 
 
 def draw_legend(painter: Painter) -> None:
