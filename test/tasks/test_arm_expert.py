@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trace_memory_ros.tasks.arm.env import ArmEnv
-from trace_memory_ros.tasks.arm.names import JOINT_NAMES, PERIOD_S, TASK_NAMES
+from trace_memory_ros.tasks.arm.names import JOINT_NAMES, ONE_CUE_TASKS, PERIOD_S
 from trace_memory_ros.tasks.arm.rollout import DemoStep, demonstrate
 from trace_memory_ros.tasks.arm.route import SPACING_RAD
 from trace_memory_ros.tasks.arm.scenario import Scenario
@@ -16,7 +16,7 @@ from trace_memory_ros.tasks.arm.scenario import Scenario
 SEEDS = range(12)
 
 
-@pytest.fixture(scope="module", params=TASK_NAMES)
+@pytest.fixture(scope="module", params=ONE_CUE_TASKS)
 def env(request: pytest.FixtureRequest) -> Iterator[ArmEnv]:
     arm_env = ArmEnv(request.param)
     yield arm_env

@@ -10,7 +10,7 @@ from pathlib import Path
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED, held_out_scenarios
 from trace_memory_ros.evaluation.results import Mode
 from trace_memory_ros.nodes.shipped import find_checkpoint
-from trace_memory_ros.tasks.arm.names import TASK_NAMES
+from trace_memory_ros.tasks.arm.names import ONE_CUE_TASKS
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
@@ -29,7 +29,7 @@ class DemoOptions:
     `<task>_<memory>` checkpoints instead of the shipped ones. Raises ValueError naming value and remedy.
     """
 
-    tasks: tuple[str, ...] = TASK_NAMES
+    tasks: tuple[str, ...] = ONE_CUE_TASKS
     memories: tuple[str, ...] = ("trace", "gru", "none")
     episodes: int = 4
     pause_s: float = 60.0
@@ -41,8 +41,8 @@ class DemoOptions:
 
     def __post_init__(self) -> None:
         for task in self.tasks:
-            if task not in TASK_NAMES:
-                raise ValueError(f"task {task!r} is unknown: choose from {', '.join(TASK_NAMES)}")
+            if task not in ONE_CUE_TASKS:
+                raise ValueError(f"task {task!r} is unknown: choose from {', '.join(ONE_CUE_TASKS)}")
         for name in ("tasks", "memories"):
             given = getattr(self, name)
             if not given or len(set(given)) != len(given):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed, EpisodeResult
-from trace_memory_ros.tasks.arm.names import TASK_NAMES
+from trace_memory_ros.tasks.arm.names import ONE_CUE_TASKS
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 SIDES = {0: "left", 1: "right", -1: "none"}
@@ -27,7 +27,7 @@ def line(result: EpisodeResult) -> str:
 def main(args: Sequence[str] | None = None) -> int:
     """Play balanced cues on scenarios that no checkpoint was trained on; returns 1 when an episode could not be run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", choices=TASK_NAMES, default=TASK_NAMES[0])
+    parser.add_argument("--task", choices=ONE_CUE_TASKS, default=ONE_CUE_TASKS[0])
     parser.add_argument("--episodes", type=int, default=4, help="0 plays on for ever")
     parser.add_argument("--mode", choices=("realtime", "lockstep"), default="realtime")
     parser.add_argument(

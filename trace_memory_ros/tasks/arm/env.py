@@ -7,12 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.tasks.arm import layout
-from trace_memory_ros.tasks.arm.model import CUE_RGBA, GREY_RGBA, LAMP_GREEN_RGBA, LAMP_RED_RGBA, build_model
+from trace_memory_ros.tasks.arm.events import Decoy
+from trace_memory_ros.tasks.arm.model import (
+    CUE_RGBA,
+    GREY_RGBA,
+    HIDDEN_RGBA,
+    LAMP_GREEN_RGBA,
+    LAMP_RED_RGBA,
+    PART_DECOY_RGBA,
+    build_model,
+)
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES, ARMS, CAMERA_NAMES, JOINT_NAMES, PERIOD_S
-from trace_memory_ros.tasks.arm.referee import Referee
+from trace_memory_ros.tasks.arm.referee import GREY
 from trace_memory_ros.tasks.arm.route import Route, plan
 from trace_memory_ros.tasks.arm.sample import Outcome, RawSample
 from trace_memory_ros.tasks.arm.scenario import Draws, Scenario
+from trace_memory_ros.tasks.arm.sequence_referee import make_referee
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +50,7 @@ class ArmEnv:
         self._cups = [self.model.site(f"{arm}_cup").id for arm in ARMS]
         self._renderers: dict[int, mujoco.Renderer] = {}
         self._scenario: Scenario | None = None
+        self._pictures: tuple[bytes, dict[str, NDArray[np.uint8]]] | None = None
 
     def reset(self, scenario: Scenario) -> None:
         """Begin an episode; raises ValueError when the scenario is of another task."""
@@ -49,7 +60,7 @@ class ArmEnv:
             )
         self._scenario = scenario
         self._draws = scenario.draws()
-        self._referee = Referee(scenario)
+        self._referee = make_referee(scenario)
         self._route = plan(self.model, scenario)
         mujoco.mj_resetData(self.model, self.data)
         start = np.clip(self._route.points[0] + self._draws.start_offset, *self._limits)
@@ -63,6 +74,7 @@ class ArmEnv:
         self._vented_s = np.zeros(len(ARMS))
         self._steps = 0
         self._due_s = 0.0
+        self._pictures = None
         mujoco.mj_forward(self.model, self.data)
         self._show_signals()
 
@@ -85,6 +97,11 @@ class ArmEnv:
         return self._referee.lamp_red
 
     @property
+    def decoy(self) -> Decoy | None:
+        """The decoy that shows now."""
+        return self._referee.decoy
+
+    @property
     def holding(self) -> bool:
         """Whether a cup holds the part."""
         return bool(self.data.eq_active.any())
@@ -95,13 +112,23 @@ class ArmEnv:
         return self._steps * float(self.model.opt.timestep)
 
     def observe(self, render: bool = True) -> RawSample:
-        """Sensor readings now; without `render` the images are left out."""
+        """Sensor readings now; without `render` the images are left out. Images must not be written to."""
         scenario = self.scenario
         rng = np.random.default_rng([scenario.seed, self._steps])
         angles = self.data.qpos[self._qpos_at] + ENCODER_NOISE_RAD * rng.standard_normal(len(JOINT_NAMES))
-        images = {name: self.render(name) for name in CAMERA_NAMES} if render else {}
+        images = self._look() if render else {}
         positions = {name: float(angle) for name, angle in zip(JOINT_NAMES, angles, strict=True)}
         return RawSample(images, positions, np.zeros(3), self.time_s)
+
+    def _look(self) -> dict[str, NDArray[np.uint8]]:
+        """Pictures of the robot cameras; drawn again only if something has moved or changed colour."""
+        data = self.data
+        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, self.model.geom_rgba)
+        # Scenes are drawn from single precision: what is equal in it gives the same picture.
+        drawn_from = b"".join(pose.astype(np.float32).tobytes() for pose in poses)
+        if self._pictures is None or self._pictures[0] != drawn_from:
+            self._pictures = drawn_from, {name: self.render(name) for name in CAMERA_NAMES}
+        return dict(self._pictures[1])
 
     def render(self, camera: str, px: int | None = None) -> NDArray[np.uint8]:
         """One `(px, px, 3)` uint8 RGB picture from a robot camera, or from `scene` for people."""
@@ -180,12 +207,28 @@ class ArmEnv:
     def _show_signals(self) -> None:
         rgba = self.model.geom_rgba
         rgba[self.model.geom("lamp").id] = LAMP_RED_RGBA if self._referee.lamp_red else LAMP_GREEN_RGBA
-        if self.task == "colour":
-            shown = CUE_RGBA[self.scenario.cue] if self._referee.cue_visible else GREY_RGBA
-            rgba[self.model.geom("panel").id] = shown
+        if self.task != "origin":
+            panel = self._referee.panel
+            rgba[self.model.geom("panel").id] = GREY_RGBA if panel == GREY else CUE_RGBA[panel]
+        self._show_decoy(self._referee.decoy)
+
+    def _show_decoy(self, decoy: Decoy | None) -> None:
+        geom = self.model.geom("decoy").id
+        if decoy is None:
+            self.model.geom_rgba[geom] = HIDDEN_RGBA
+            return
+        if self.task != "origin":
+            self.model.geom_rgba[geom] = CUE_RGBA[decoy.side]
+            return
+        self.model.geom_rgba[geom] = PART_DECOY_RGBA
+        self.model.geom_pos[geom] = (*(np.array(layout.BIN_XY[decoy.side]) + decoy.part_offset), layout.PART_HALF)
+        self.model.geom_quat[geom] = (np.cos(decoy.part_yaw / 2), 0, 0, np.sin(decoy.part_yaw / 2))
+        # The picture may be taken before the next physics step.
+        self.data.geom_xpos[geom] = self.model.geom_pos[geom]
+        mujoco.mju_quat2Mat(self.data.geom_xmat[geom], self.model.geom_quat[geom])
 
     def _place_part(self, scenario: Scenario) -> None:
-        x, y = layout.TRAY_XY if self.task == "colour" else layout.BIN_XY[scenario.cue]
+        x, y = layout.BIN_XY[scenario.cue] if self.task == "origin" else layout.TRAY_XY
         dx, dy = self._draws.part_offset
         half_yaw = self._draws.part_yaw / 2
         pose = [x + dx, y + dy, layout.PART_HALF, np.cos(half_yaw), 0, 0, np.sin(half_yaw)]

@@ -13,7 +13,6 @@ from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FloatArray = NDArray[np.float64]
 
-_STOPS = ("station_1", "station_2", "station_3", "branch")
 _HOLD_RANGE_RAD = 0.25
 _RELEASE_RANGE_RAD = 0.08
 # The servos end a tick this much short of a moving target.
@@ -48,15 +47,18 @@ class Expert:
         self._at = self._route.project(joints, self._at)
         ahead = round(self._speed * self._route.speed[self._at] * _LAG / SPACING_RAD)
         goal = min(self._at + ahead, len(self._route.points) - 1)
-        if self._at < marks["station_1"] and not self._env.holding:
-            goal = min(goal, marks["pick"])
-        if self._env.holding:
-            goal = min(goal, marks["place"])
+        suction = 0.0
+        if "place" in marks:
+            if self._at < marks["station_1"] and not self._env.holding:
+                goal = min(goal, marks["pick"])
+            if self._env.holding:
+                goal = min(goal, marks["place"])
+            suction = 1.0 if (marks["place"] - self._at) * SPACING_RAD > _RELEASE_RANGE_RAD else 0.0
         self._waiting = False
         if self._env.lamp_red:
-            stop = next((marks[s] for s in _STOPS if abs(marks[s] - self._at) * SPACING_RAD <= _HOLD_RANGE_RAD), None)
+            near = (s for s in self._route.stops if abs(s - self._at) * SPACING_RAD <= _HOLD_RANGE_RAD)
+            stop = next(near, None)
             if stop is not None:
                 goal = min(goal, stop)
                 self._waiting = goal == stop
-        suction = 1.0 if (marks["place"] - self._at) * SPACING_RAD > _RELEASE_RANGE_RAD else 0.0
         return np.concatenate([self._route.points[goal], [0.0, suction]])

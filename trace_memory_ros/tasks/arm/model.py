@@ -14,6 +14,8 @@ PART_RGBA = "0.62 0.12 0.72 1"
 GREY_RGBA = (0.36, 0.36, 0.38, 1.0)
 LAMP_GREEN_RGBA = (0.05, 0.85, 0.15, 1.0)
 LAMP_RED_RGBA = (0.95, 0.06, 0.05, 1.0)
+PART_DECOY_RGBA = (*(float(c) for c in PART_RGBA.split()[:3]), 1.0)
+HIDDEN_RGBA = (0.0, 0.0, 0.0, 0.0)
 CUE_RGBA = ((0.05, 0.25, 0.95, 1.0), (1.0, 0.62, 0.0, 1.0))
 
 # axis in the link frame, range (rad), kp (N m / rad), kv (N m s / rad)
@@ -150,7 +152,7 @@ def _arm(arm: str, side: int) -> str:
 def _fixtures(task: str) -> str:
     """Everything fixed to the table that the task needs, plus placeholders for distractors."""
     parts = [_tray("bin_left", layout.BIN_XY[0]), _tray("bin_right", layout.BIN_XY[1])]
-    if task == "colour":
+    if task != "origin":
         parts = [_tray("tray", layout.TRAY_XY)]
         parts.append(_slab("panel", layout.PANEL_XY, layout.PANEL_HALF, GREY_RGBA))
     parts.append(_lamp())
@@ -172,7 +174,21 @@ def _fixtures(task: str) -> str:
         parts.append(
             f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03"/>'
         )
+    parts.append(_decoy(task))
     return "\n    ".join(parts)
+
+
+def _decoy(task: str) -> str:
+    """What looks like a cue for a moment, hidden until then; nothing can touch it."""
+    hidden = " ".join(str(c) for c in HIDDEN_RGBA)
+    if task == "origin":
+        half = layout.PART_HALF
+        return (
+            f'<geom name="decoy" type="box" pos="0.1 0.1 {half}" euler="0 0 0.1" size="{half} {half} {half}"'
+            f' material="part" rgba="{hidden}"/>'
+        )
+    (x, y), (dx, dy) = layout.DECOY_PANEL_XY, layout.PANEL_HALF
+    return f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
 
 
 def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: tuple[float, ...]) -> str:

@@ -8,5 +8,8 @@ JOINT_NAMES: tuple[str, ...] = tuple(f"{arm}_joint_{i}" for arm in ARMS for i in
 SUCTION_NAMES: tuple[str, ...] = tuple(f"{arm}_suction" for arm in ARMS)
 ACTION_NAMES: tuple[str, ...] = JOINT_NAMES + SUCTION_NAMES
 CAMERA_NAMES: tuple[str, ...] = ("overhead", "left_wrist", "right_wrist")
-TASK_NAMES: tuple[str, ...] = ("origin", "colour")
+ONE_CUE_TASKS: tuple[str, ...] = ("origin", "colour")
+"""Pick a part, remember one cue, place it left or right; checkpoints of these are shipped."""
+TASK_NAMES: tuple[str, ...] = (*ONE_CUE_TASKS, "sequence")
+"""A task's place is part of its seeding: append only."""
 PERIOD_S = 0.1

@@ -14,16 +14,23 @@ from trace_memory_ros.tasks.arm.names import JOINT_NAMES, PERIOD_S
 from trace_memory_ros.tasks.arm.sample import Outcome, RawSample
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
+QUIET_AFTER_S = 10.0
+"""A robot that has waited this long is disturbed no more: it would be the same again for minutes."""
+
 
 @dataclass(frozen=True)
 class DemoStep:
-    """One control tick: what was seen, the expert's clean action `(16,)`, and how the episode stood."""
+    """One control tick: what was seen, the expert's clean action `(16,)`, and how the episode stood.
+
+    decides: the lamp at the branch has just turned green, and what to do now only the cues tell.
+    """
 
     sample: RawSample
     action: NDArray[np.float64]
     phase: str
     lamp_red: bool
     outcome: Outcome
+    decides: bool
 
 
 def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterator[DemoStep]:
@@ -31,13 +38,19 @@ def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterato
     env.reset(scenario)
     expert = Expert(env, scenario)
     noise = scenario.action_noise(round(scenario.timeout_s / PERIOD_S) + 1)
-    tick = 0
+    tick = still_ticks = 0
+    was_red_at_branch = False
     while not (outcome := env.outcome()).finished:
         sample = env.observe(render=render)
         action = expert.act(sample)
-        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome)
+        red_at_branch = env.lamp_red and outcome.stages["branch"]
+        decides = was_red_at_branch and not env.lamp_red
+        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome, decides)
+        was_red_at_branch = red_at_branch
+        still_ticks = still_ticks + 1 if expert.phase == "wait" else 0
         executed = action.copy()
-        executed[: len(JOINT_NAMES)] += noise[tick]
+        if still_ticks * PERIOD_S < QUIET_AFTER_S:
+            executed[: len(JOINT_NAMES)] += noise[tick]
         env.apply(executed)
         env.advance(PERIOD_S)
         tick += 1

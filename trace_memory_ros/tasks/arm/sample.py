@@ -26,7 +26,8 @@ class RawSample:
 class Outcome:
     """How the episode stands.
 
-    branch: target that the part entered first (0 left, 1 right, -1 undecided). success: branch equals the cue.
+    branch: target that was entered first (0 left, 1 right, -1 undecided). visits: targets entered, in order; one but
+    in `sequence`. decided: as many as there are cues. success: all visits right. visits_right: how many are.
     stages: stage -> whether it succeeded, in order. progress: share of stages that succeeded, 0..1 (TRACE eq. 10).
     finished: part released after the branch, or time is over.
     """
@@ -39,3 +40,5 @@ class Outcome:
     cue_visible: bool
     finished: bool
     timed_out: bool
+    visits: tuple[int, ...]
+    visits_right: int

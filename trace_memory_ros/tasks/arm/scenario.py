@@ -8,24 +8,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.tasks.arm import events
 from trace_memory_ros.tasks.arm.model import DISTRACTOR_SHAPES
 from trace_memory_ros.tasks.arm.names import JOINT_NAMES, TASK_NAMES
+from trace_memory_ros.tasks.arm.seeding import generator
 
 FloatArray = NDArray[np.float64]
 
-STATIONS = 3
-EXTRA_PAUSE_STATION = 1
 BASE_TIMEOUT_S = 45.0
+LAP_TIMEOUT_S = 30.0
+CUE_TIMEOUT_S = 8.0
+MAX_LAPS = 32
 NOISE_KEEP = 0.5
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One episode's parameters; `(seed, cue=0)` and `(seed, cue=1)` are a counterfactual pair.
+    """One episode's parameters; a scenario and its `counterfactual()` are a pair.
 
-    cue: 0 left, 1 right; equals the correct branch. extra_pause_s: added to the red lamp at the second station, long
-    after the cue is gone. noise_std_rad: executed-action noise for demonstrations; None draws it from the seed. Raises
-    ValueError for a value outside its range.
+    cue: 0 left, 1 right; where there is one cue, the correct branch. extra_pause_s: added to the red lamp at the second
+    station (first lap), long after the cue is gone. noise_std_rad: executed-action noise for demonstrations; None draws
+    it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after the cue.
+    cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the second
+    station, that replace `cues` (`sequence`). Raises ValueError for a value outside its range.
     """
 
     task: str
@@ -33,6 +38,10 @@ class Scenario:
     cue: int
     extra_pause_s: float = 0.0
     noise_std_rad: float | None = None
+    laps: int = 1
+    decoys: int = 0
+    cues: tuple[int, ...] = ()
+    overwrite: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
@@ -45,24 +54,64 @@ class Scenario:
             raise ValueError(f"Scenario.extra_pause_s is {self.extra_pause_s}: use seconds >= 0")
         if self.noise_std_rad is not None and not 0 <= self.noise_std_rad <= 0.1:
             raise ValueError(f"Scenario.noise_std_rad is {self.noise_std_rad}: use radians in 0..0.1")
+        if not (isinstance(self.laps, int) and 1 <= self.laps <= MAX_LAPS):
+            raise ValueError(f"Scenario.laps is {self.laps!r}: use a whole number in 1..{MAX_LAPS}")
+        most = events.DECOYS_PER_LAP * self.laps
+        if not (isinstance(self.decoys, int) and 0 <= self.decoys <= most):
+            raise ValueError(f"Scenario.decoys is {self.decoys!r}: use a whole number in 0..{most}, or more laps")
+        self._check_cues()
+
+    def _check_cues(self) -> None:
+        cues = tuple(self.cues) or (self.cue,)
+        object.__setattr__(self, "cues", cues)
+        if not set(cues) <= {0, 1} or len(cues) > events.MAX_CUES:
+            raise ValueError(f"Scenario.cues is {cues}: use 1 to {events.MAX_CUES} cues, each 0 (left) or 1 (right)")
+        if cues[0] != self.cue:
+            raise ValueError(f"Scenario.cues is {cues} but cue is {self.cue}: the first of cues must equal cue")
+        if self.task != "sequence" and len(cues) > 1:
+            raise ValueError(f"Scenario.cues is {cues}: task {self.task!r} has one cue, only 'sequence' has more")
+        if self.overwrite is None:
+            return
+        object.__setattr__(self, "overwrite", tuple(self.overwrite))
+        if self.task != "sequence":
+            raise ValueError(f"Scenario.overwrite is {self.overwrite}: only task 'sequence' has it, not {self.task!r}")
+        if not set(self.overwrite) <= {0, 1} or len(self.overwrite) != len(cues):
+            raise ValueError(f"Scenario.overwrite is {self.overwrite}: use {len(cues)} of 0 and 1, as many as cues")
+
+    @property
+    def answers(self) -> tuple[int, ...]:
+        """Branches that are correct, in order: the newest cues."""
+        return self.cues if self.overwrite is None else self.overwrite
 
     @property
     def timeout_s(self) -> float:
         """Simulated seconds after which an unfinished episode ends."""
-        return BASE_TIMEOUT_S + self.extra_pause_s
+        cues_s = CUE_TIMEOUT_S * len(self.cues) if self.task == "sequence" else 0.0
+        return BASE_TIMEOUT_S + self.extra_pause_s + LAP_TIMEOUT_S * (self.laps - 1) + cues_s
 
     def counterfactual(self) -> Scenario:
-        """The same episode with the other cue."""
-        return replace(self, cue=1 - self.cue)
+        """The same episode with every cue the other way."""
+        overwrite = None if self.overwrite is None else tuple(1 - cue for cue in self.overwrite)
+        return replace(self, cue=1 - self.cue, cues=tuple(1 - cue for cue in self.cues), overwrite=overwrite)
 
     def draws(self) -> Draws:
         """Everything random of this episode, from task and seed alone."""
         return draw(self.task, self.seed)
 
+    def pauses_s(self) -> FloatArray:
+        """Seconds of red lamp `(laps, stations)`; 0: stays green."""
+        pauses = np.concatenate([[self.draws().station_pause_s], events.later_pauses(self.task, self.seed, self.laps)])
+        pauses[0, events.LONG_PAUSE_STATION] += self.extra_pause_s
+        return pauses
+
+    def decoy_events(self) -> tuple[events.Decoy, ...]:
+        """The decoys of this episode, from task, seed and laps alone."""
+        return events.draw_decoys(self.task, self.seed, self.laps, self.decoys)
+
     def action_noise(self, ticks: int) -> FloatArray:
         """Noise `(ticks, 14)` rad to add to executed joint targets while labels stay clean (DART)."""
         std = self.draws().noise_std_rad if self.noise_std_rad is None else self.noise_std_rad
-        rng = _generator(self.task, self.seed, "noise")
+        rng = generator(self.task, self.seed, "noise")
         white = rng.standard_normal((ticks, len(JOINT_NAMES)))
         for tick in range(1, ticks):
             white[tick] = NOISE_KEEP * white[tick - 1] + np.sqrt(1 - NOISE_KEEP**2) * white[tick]
@@ -99,14 +148,8 @@ class Draws:
 
 def draw(task: str, seed: int) -> Draws:
     """Draw an episode's random quantities."""
-    rng = _generator(task, seed, "episode")
-    pauses = rng.uniform(0.3, 1.5, STATIONS)
-    green = rng.random(STATIONS) < 0.5
-    green[EXTRA_PAUSE_STATION] = False
-    pauses[green] = 0.0
-    # A pause as short as the others teaches a policy to stop, not to stay.
-    if rng.random() < 0.3:
-        pauses[EXTRA_PAUSE_STATION] = rng.uniform(1.5, 4.5)
+    rng = generator(task, seed, "episode")
+    pauses = events.draw_pauses(rng)
     return Draws(
         cue_off_s=float(rng.uniform(2.0, 2.8)),
         speed=float(rng.uniform(0.9, 1.07)),
@@ -139,8 +182,3 @@ def _draw_distractors(rng: np.random.Generator) -> tuple[Distractor, ...]:
         xy = (x + rng.uniform(-0.06, 0.06), y + rng.uniform(-0.02, 0.02))
         objects.append(Distractor(xy, (half[0], half[1], half[2]), (*rgb, 1.0)))
     return tuple(objects)
-
-
-def _generator(task: str, seed: int, purpose: str) -> np.random.Generator:
-    purposes = ("episode", "noise")
-    return np.random.default_rng([seed, TASK_NAMES.index(task), purposes.index(purpose)])
