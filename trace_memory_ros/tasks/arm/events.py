@@ -103,5 +103,5 @@ def draw_pace(task: str, seed: int) -> ShowPace:
         lit_s=float(rng.uniform(0.75, 0.85)),
         gap_s=float(rng.uniform(0.36, 0.44)),
         after_s=float(rng.uniform(0.3, 0.6)),
-        visit_pause_s=tuple(float(s) for s in rng.uniform(0.9, 1.3, MAX_CUES)),
+        visit_pause_s=tuple(float(s) for s in rng.uniform(1.1, 1.5, MAX_CUES)),
     )

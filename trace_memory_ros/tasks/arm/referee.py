@@ -21,7 +21,6 @@ ZONES = {
     **{name: np.array(xyz) for name, xyz in zip(STATION_NAMES, layout.STATION_XYZ, strict=True)},
     "branch": np.array(layout.BRANCH_XYZ),
 }
-_LEAVING_M = 0.02
 _AFTER_RELEASE_S = 0.5
 _AFTER_BRANCH_S = 8.0
 
@@ -31,6 +30,9 @@ class Referee(ABC):
 
     lamp_red, safeguard_stop, cue_visible, panel (0 or 1 lit, GREY) and decoy (None: dark) are what the cell shows now.
     """
+
+    leaving_m = 0.02
+    """How far the right cup may draw back from where it waits at red before the safeguard stop holds both arms."""
 
     def __init__(self, scenario: Scenario, stages: tuple[str, ...]) -> None:
         self.scenario = scenario
@@ -130,7 +132,7 @@ class Referee(ABC):
     def _guard(self, cup: Position) -> None:
         distance = float(np.linalg.norm(cup - self._stop_centre))
         self._nearest_m = min(self._nearest_m, distance)
-        self.safeguard_stop = self.lamp_red and distance > self._nearest_m + _LEAVING_M
+        self.safeguard_stop = self.lamp_red and distance > self._nearest_m + self.leaving_m
 
 
 class PartReferee(Referee):

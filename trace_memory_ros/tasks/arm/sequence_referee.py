@@ -25,6 +25,9 @@ class SequenceReferee(Referee):
     A visit is the cup in a target after it was at the branch; wrong ones count too, in the order they were made.
     """
 
+    # The left arm moves on at red: a disturbance of the right one must not hold it.
+    leaving_m = 0.10
+
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, sequence_stages(len(scenario.answers)))
         self._pace = draw_pace(scenario.task, scenario.seed)
