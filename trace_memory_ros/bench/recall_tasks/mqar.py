@@ -1,0 +1,140 @@
+"""MQAR: many pairs recalled by VLA, DeltaNet, linear and softmax attention, and the claims of VLA's paper measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from trace_memory_ros.bench.recall_tasks import mqar_study as study
+from trace_memory_ros.bench.recall_tasks.mqar_models import (
+    Backbone,
+    Delta,
+    ExactVla,
+    FixedVla,
+    Linear,
+    Mixer,
+    PaperDelta,
+    Softmax,
+    Vla,
+    WeakVla,
+)
+from trace_memory_ros.bench.recall_tasks.mqar_training import SIZES, MqarRecipe, accuracy, train
+from trace_memory_ros.evaluation.statistics import bootstrap_interval
+
+SEEDS = (42, 123, 999)
+"""The paper's; further ones count up from the last."""
+SHIFTED = Backbone()
+PAPER = {
+    "vla": {"8": 1.0, "16": 1.0, "24": 1.0, "32": 0.62, "48": 0.04},
+    "deltanet": {"8": 0.73, "16": 0.009, "24": 0.011, "48": 0.008},
+    "linear_attention": {"16": 0.091, "24": 0.074, "48": 0.043},
+    "softmax": {"24": 0.081},
+}
+"""What the paper prints: two layers of four heads of 32, one model per size."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of the table: a mechanism, the backbone around it, and how it differs from the rows above."""
+
+    mixer: type[Mixer]
+    backbone: Backbone = field(default_factory=Backbone)
+
+
+MECHANISMS = {
+    "vla": Cell(Vla),
+    "deltanet": Cell(Delta),
+    "linear_attention": Cell(Linear),
+    "softmax": Cell(Softmax),
+}
+VARIANTS = {
+    "vla, u over sqrt(d_h) (algorithm 1)": Cell(WeakVla),
+    "vla, A fixed": Cell(FixedVla),
+    "vla, exact write direction": Cell(ExactVla),
+    "deltanet, the paper's equation 4": Cell(PaperDelta),
+}
+UNBOUND = {
+    f"{name}, no previous token, {layers} layer{'s' * (layers > 1)}{', positions' * bool(positions)}": Cell(
+        cell.mixer, Backbone(shift=False, layers=layers, positions=positions)
+    )
+    for name, cell in MECHANISMS.items()
+    for layers, positions in ((1, 0), (2, 0), (2, 3 * max(SIZES) + 1))
+    if not positions or name == "softmax"
+}
+"""Without a view of the token before: nothing but a mechanism's own sense of order can bind a value to its key."""
+
+
+def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
+    """Train every cell, score it at each number of pairs, measure the propositions; `out_dir` gets a plot."""
+    recipe = MqarRecipe(steps=400, evaluation_batches=4) if quick else MqarRecipe()
+    chosen = [SEEDS[i] if i < len(SEEDS) else SEEDS[-1] + i for i in range(seeds)]
+    groups = {"mechanisms": MECHANISMS, "variants": VARIANTS, "without_previous_token": UNBOUND}
+    figures: dict[str, Any] = {
+        "recipe": {**asdict(recipe), "backbone": asdict(SHIFTED), "pairs": list(SIZES), "seeds": chosen},
+        "accuracy": {},
+    }
+    for group, cells in groups.items():
+        used = chosen if group == "mechanisms" or not quick else chosen[:1]
+        figures["accuracy"][group] = {name: _score(name, cell, recipe, used) for name, cell in cells.items()}
+    figures["accuracy_paper"] = PAPER
+    figures["state_norm_at_1000"] = study.state_norms(seeds)
+    figures["step_jacobian"] = study.jacobian_norms()
+    figures["recovery_error"] = study.recovery_errors()
+    figures["float32"] = study.precision(5_000 if quick else 100_000)
+    figures["latency_us_per_token"] = study.latency(5 if quick else 20)
+    _print(figures["accuracy"])
+    _plot(out_dir, figures["accuracy"]["mechanisms"])
+    return figures
+
+
+def _score(name: str, cell: Cell, recipe: MqarRecipe, seeds: Iterable[int]) -> dict[str, Any]:
+    runs = []
+    for seed in seeds:
+        model = train(cell.mixer, cell.backbone, recipe, seed)
+        runs.append(accuracy(model, recipe))
+        Console().print(f"{name}, seed {seed}: " + "  ".join(f"{n} pairs {share:.3f}" for n, share in runs[-1].items()))
+    scores: dict[str, Any] = {"parameters": sum(p.numel() for p in model.parameters())}
+    for pairs in SIZES:
+        shares = [run[pairs] for run in runs]
+        scores[str(pairs)] = {
+            "mean": statistics.fmean(shares),
+            "ci95": list(bootstrap_interval(shares)),
+            "per_seed": shares,
+        }
+    return scores
+
+
+def _print(groups: dict[str, Any]) -> None:
+    table = Table("mechanism", *(f"n = {pairs}" for pairs in SIZES), title="MQAR: share of queries answered exactly")
+    for rows in groups.values():
+        for name, scores in rows.items():
+            table.add_row(name, *(f"{scores[str(pairs)]['mean']:.3f}" for pairs in SIZES))
+        table.add_section()
+    Console().print(table)
+
+
+def _plot(out_dir: Path, mechanisms: dict[str, Any]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    out_dir.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for name, scores in mechanisms.items():
+        axes.plot(SIZES, [scores[str(pairs)]["mean"] for pairs in SIZES], marker="o", label=name.replace("_", " "))
+        if name in PAPER:
+            known = {int(pairs): share for pairs, share in PAPER[name].items()}
+            axes.plot(list(known), list(known.values()), ":", color=axes.lines[-1].get_color())
+    axes.axvline(study.WIDTH, color="grey", linewidth=0.8)
+    axes.set(xlabel="pairs n (grey: d_h; dotted: the paper)", ylabel="queries answered", ylim=(0, 1.02))
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(out_dir / "mqar.png", dpi=120)
+    plt.close(figure)
