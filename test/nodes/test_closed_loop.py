@@ -8,7 +8,8 @@ import pytest
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes.conversion import stamp_ns
-from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeGroup
 from trace_memory_ros.tasks.arm.scenario import Scenario
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec, private_environment
 
 PATIENCE_S = 120.0

@@ -9,7 +9,7 @@ import pytest
 from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
 
 from trace_memory_ros.msg import MemoryCondition
-from trace_memory_ros.nodes.episode_client import EpisodeFailed
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess
 
 OK, STALE, INVALID = MemoryCondition.OK, MemoryCondition.STALE, MemoryCondition.INVALID

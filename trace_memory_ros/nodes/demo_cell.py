@@ -10,11 +10,12 @@ from threading import Event
 
 from trace_memory_ros.evaluation.results import EpisodeResult, Mode, Recording
 from trace_memory_ros.msg import MemoryCondition
-from trace_memory_ros.nodes import episode_client
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.demo_observer import TOPICS, EpisodeObserver
 from trace_memory_ros.nodes.demo_plan import CellPlan, PlannedEpisode
-from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.episode_log import PlayedEpisode
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
 
 WATCH_PERIOD_S = 0.25
@@ -148,7 +149,7 @@ class _Runner:
             on_episode(result)
         return CellResult(tuple(episodes), tuple(recordings), tuple(latency_ms), model_id)
 
-    def _run_one(self, planned: PlannedEpisode) -> episode_client.EpisodeResult:
+    def _run_one(self, planned: PlannedEpisode) -> PlayedEpisode:
         if not planned.bag:
             return self._play(planned, None)
         with BagWriter(self._where.bag, TOPICS) as bag:
@@ -157,7 +158,7 @@ class _Runner:
             self._observer.release_bag()
             return outcome
 
-    def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> episode_client.EpisodeResult:
+    def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> PlayedEpisode:
         self._observer.begin(planned.record, bag)
         self._observer.wait_connected()
         self._begun_at = time.monotonic()
@@ -177,7 +178,7 @@ class _Runner:
         if silent_s > STALL_S:
             raise EpisodeFailed(f"arm_sim_node has published no episode status for {silent_s:.0f} s")
 
-    def _result(self, planned: PlannedEpisode, outcome: episode_client.EpisodeResult, wall_s: float) -> EpisodeResult:
+    def _result(self, planned: PlannedEpisode, outcome: PlayedEpisode, wall_s: float) -> EpisodeResult:
         records = self._observer.records
         return EpisodeResult(
             task=outcome.task,

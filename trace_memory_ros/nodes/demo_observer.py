@@ -22,7 +22,8 @@ from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnosti
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
 from trace_memory_ros.nodes.conversion import stamp_ns
-from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed
+from trace_memory_ros.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.observation.image import decode
 from trace_memory_ros.tasks.arm.names import CAMERA_NAMES
 from trace_memory_ros.tasks.arm.referee import STAGES

@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Sequence
 from itertools import count
 
-from trace_memory_ros.nodes.episode_client import EpisodeClient, EpisodeFailed, EpisodeResult
+from trace_memory_ros.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.episode_log import PlayedEpisode
+from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.tasks.arm.names import ONE_CUE_TASKS
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
@@ -14,7 +16,7 @@ SIDES = {0: "left", 1: "right", -1: "none"}
 FIRST_SEED = 300_000
 
 
-def line(result: EpisodeResult) -> str:
+def line(result: PlayedEpisode) -> str:
     """One line for people about one episode."""
     verdict = "right branch" if result.success else "WRONG branch"
     return (
