@@ -1,0 +1,211 @@
+"""The write gate before any mechanism: its promises, its gradient, its name in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
+from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
+from trace_memory_ros.memory.write_gate import Decision, RunningScale, gated, ramp, rate_penalty
+
+Inputs = Callable[..., MemoryInput]
+DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
+EVERYWHERE = torch.ones(3, 9, dtype=torch.bool)
+BARE = ["trace", "gru", "aura", "deltanet"]
+
+
+def build(name: str = "trace+gate", **options: object) -> GatedMemory:
+    torch.manual_seed(0)
+    memory = registry.build(name, DIMS, options)
+    assert isinstance(memory, GatedMemory)
+    return memory.eval()
+
+
+@torch.no_grad()
+def undecided(memory: GatedMemory, xs: MemoryInput) -> GatedMemory:
+    """Make the gate open at about every other input."""
+    memory.gate.logit.weight.mul_(30)
+    first = xs.map(lambda f: f.flatten(0, 1))
+    _, record = memory.write(first, memory.initial_state(first.content.shape[0]))
+    memory.gate.logit.bias -= torch.logit(record.gate.median(), eps=1e-6)
+    return memory
+
+
+def contents(state: tuple[Tensor, ...], b: int) -> list[bytes]:
+    return [part[b].detach().numpy().tobytes() for part in state]
+
+
+@pytest.mark.parametrize("bare", BARE)
+def test_the_state_is_the_inner_write_where_open_and_the_old_bits_where_shut(inputs: Inputs, bare: str) -> None:
+    xs = inputs(3, 9)
+    memory = undecided(build(f"{bare}+gate"), xs)
+    state, opened = memory.initial_state(3), []
+    for t in range(9):
+        x = xs.at(t)
+        proposed, _ = memory.inner.write(x, state)
+        _, new, record = memory.step(x, state, torch.ones(3, dtype=torch.bool))
+        for b in range(3):
+            assert contents(new, b) == contents(proposed if record.wrote[b] else state, b)
+            assert bool(record.write_strength[b].any()) == bool(record.wrote[b])
+        opened += record.wrote.tolist()
+        assert torch.equal(record.wrote, record.gate > 0.5)
+        state = new
+    assert 3 < sum(opened) < 24
+
+
+@pytest.mark.parametrize("name", ["trace+gate", "gru+gate"])
+def test_scan_equals_steps_at_an_undecided_gate(inputs: Inputs, name: str) -> None:
+    xs = inputs(3, 9)
+    memory = undecided(build(name), xs)
+    mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(0)) < 0.7
+    found = []
+    for scan in (memory.scan, lambda *a: Memory.scan(memory, *a)):
+        memory.zero_grad()
+        states, final, records = scan(xs, memory.initial_state(3), mask)
+        (sum(s.sin().sum() for s in states) + records.gate[mask].sum()).backward()
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in memory.parameters()]
+        found.append([*states, *final, *records, *grads])
+    for fast, naive in zip(*found, strict=True):
+        torch.testing.assert_close(fast, naive, atol=1e-5, rtol=1e-4)
+    assert not found[0][len(states) * 2 + 4][~mask].any()
+
+
+def test_surprise_is_the_change_of_what_is_read(inputs: Inputs) -> None:
+    memory = build()
+    memory.surprise.mean.fill_(0.1)
+    memory.surprise.variance.fill_(0.04)
+    x, state = inputs(4, 1).at(0), (torch.randn(4, 3, 6),)
+    _, record = memory.write(x, state)
+    new, _ = memory.inner.write(x, state)
+    before, after = memory.inner.read(x, state), memory.inner.read(x, new)
+    moved = torch.cat(((after.tokens - before.tokens).flatten(1), after.vector - before.vector), dim=1)
+    torch.testing.assert_close(record.surprise, ((moved.square().mean(dim=1) - 0.1) / 0.2).clamp(-10, 10))
+
+
+def test_a_write_that_changes_nothing_does_not_surprise(inputs: Inputs) -> None:
+    memory = build("deltanet+gate")
+    x, state = inputs(2, 1).at(0), memory.initial_state(2)
+    change = memory._compare(x, state, state)[1]
+    assert torch.equal(change, torch.zeros(2))
+
+
+def test_the_gradient_reaches_the_gate_through_the_hard_choice(inputs: Inputs) -> None:
+    xs = inputs(8, 1)
+    memory = undecided(build(), xs)
+    x, old, target = xs.at(0), (torch.randn(8, 3, 6),), torch.randn(8, 3, 6)
+    (new,), record = memory.write(x, old)
+    (new * target).sum().backward()
+    (proposed,), _ = memory.inner.write(x, old)
+    p = record.gate
+    expected = (((proposed - old[0]) * target).sum(dim=(1, 2)) * p * (1 - p)).sum().detach()
+    torch.testing.assert_close(memory.gate.logit.bias.grad, expected[None], atol=1e-4, rtol=1e-4)
+    assert 0 < record.wrote.sum() < 8
+
+
+def test_the_gate_keeps_no_state() -> None:
+    for bare in BARE:
+        memory = build(f"{bare}+gate")
+        assert memory.state_bytes == memory.inner.state_bytes
+        assert (memory.slot_count, memory.address_width) == (memory.inner.slot_count, memory.inner.address_width)
+        assert (memory.slot_kind, memory.uses_signature) == (memory.inner.slot_kind, memory.inner.uses_signature)
+
+
+def test_the_rate_penalty_joins_the_inner_losses(inputs: Inputs) -> None:
+    xs, memory = inputs(3, 9), build(gate_bias=60.0, write_weight=3.0, rho=0.15)
+    states, _, records = memory.scan(xs, memory.initial_state(3), EVERYWHERE)
+    losses = {}
+    for progress in (0.6, 0.7, 1.0):
+        memory.anneal(progress)
+        losses[progress] = memory.auxiliary(xs, states, records, EVERYWHERE)
+    full = 3.0 * 0.85**2
+    assert [float(v["write_rate"].detach()) for v in losses.values()] == pytest.approx([0.0, full / 2, full], rel=1e-5)
+    inner = memory.inner.auxiliary(xs, states, records, EVERYWHERE)
+    assert losses[1.0].keys() == inner.keys() | {"write_rate"}
+    shut = records._replace(wrote=torch.zeros_like(EVERYWHERE), gate=torch.zeros(3, 9))
+    assert all(float(v.detach()) == 0 for v in memory.auxiliary(xs, states, shut, EVERYWHERE).values())
+
+
+def test_surprise_is_normalised_by_training_alone(inputs: Inputs) -> None:
+    xs, memory = inputs(3, 9), build()
+    memory.scan(xs, memory.initial_state(3), EVERYWHERE)
+    assert memory.surprise.passes == 0
+    memory.train()
+    memory.scan(xs, memory.initial_state(3), EVERYWHERE)
+    assert memory.surprise.passes == 1
+    assert memory.surprise.mean > 0
+
+
+def test_names_and_options() -> None:
+    memory = build("trace+gate", inner={"hidden": 9}, rho=0.3)
+    described = yaml.safe_load(yaml.safe_dump(registry.config_of(memory)))
+    assert described["name"] == "trace+gate"
+    assert described["options"]["inner"]["hidden"] == 9
+    assert "temperature" in described["options"]["inner"]
+    rebuilt = registry.from_config(described)
+    assert rebuilt.config == memory.config
+    rebuilt.load_state_dict(memory.state_dict())
+    for name, options, message in [
+        ("trcae+gate", {}, r"'trcae\+gate' is unknown: .*; did you mean 'trace\+gate'\?"),
+        ("trace+gate", {"roh": 0.1}, r"option 'roh' of memory mechanism 'trace\+gate' .* did you mean 'rho'\?"),
+        ("trace+gate", {"inner": {"hiden": 1}}, r"'hiden' of memory mechanism 'trace' .*did you mean 'hidden'\?"),
+        ("trace+gate+gate", {}, r"'trace\+gate\+gate' is unknown"),
+        ("trace+gate", {"rho": 0.0}, "GatedConfig.rho = 0.0"),
+        ("trace+gate", {"gate": "always"}, "GatedConfig.gate = 'always'"),
+        ("trace+gate", {"ramp": 0.5}, "ramp_from = 0.6 and ramp = 0.5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            registry.build(name, DIMS, options)
+
+
+def test_a_gate_learns_to_write_the_cue_alone() -> None:
+    """A sign shown once among noise decides the answer at the end; the gate must come to write little else."""
+    torch.manual_seed(0)
+    dims = MemoryDims(content=4, signature=0, width=8, slots=1)
+    memory = registry.build("gru+gate", dims, {"hidden": 8, "rho": 0.15, "ramp_from": 0.2, "ramp": 0.5})
+    head = torch.nn.Linear(8, 1)
+    optimiser = torch.optim.Adam([*memory.parameters(), *head.parameters()], lr=1e-2)
+    steps, generator = 250, torch.Generator().manual_seed(1)
+    rows, mask = torch.arange(64), torch.ones(64, 12, dtype=torch.bool)
+    for step in range(steps + 1):
+        memory.train(step < steps).anneal(step / steps) if step < steps else memory.eval()  # type: ignore[func-returns-value]
+        sign = torch.randint(0, 2, (64,), generator=generator).float()
+        place = torch.randint(0, 10, (64,), generator=generator)
+        content = 0.3 * torch.randn(64, 12, 4, generator=generator)
+        content[rows, place, 0] = 1.0
+        content[rows, place, 1] = 2 * sign - 1
+        xs = MemoryInput(content, content[..., :0], content[..., :0], content)
+        readout, _, records = memory(xs, memory.initial_state(64), mask)
+        answer = head(readout.vector[:, -1])[:, 0]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(answer, sign)
+        total = loss + sum(memory.auxiliary(xs, (readout.vector,), records, mask).values())
+        optimiser.zero_grad()
+        total.backward()
+        optimiser.step()
+    assert ((answer > 0) == (sign > 0.5)).float().mean() > 0.95
+    assert records.wrote[rows, place].float().mean() > 0.95
+    assert records.wrote.float().mean() < 0.3
+
+
+def test_helpers() -> None:
+    decision = Decision(*torch.tensor([[0.9, 0.2], [0.9, 0.2]]), torch.tensor([True, False]))
+    new, old = (torch.tensor([[1, 2], [3, 4]]),), (torch.zeros(2, 2, dtype=torch.int64),)
+    assert gated(decision, new, old)[0].tolist() == [[1, 2], [0, 0]]
+    probability, mask = torch.tensor([[0.2, 0.4, 0.9]]), torch.tensor([[True, True, False]])
+    assert float(rate_penalty(probability, mask, 0.1)) == pytest.approx(0.04)
+    assert float(rate_penalty(probability, mask, 0.5)) == 0.0
+    assert float(rate_penalty(probability, mask, 0.5, two_sided=True)) == pytest.approx(0.04)
+    assert float(rate_penalty(probability, ~mask & mask, 0.1)) == 0.0
+    assert [ramp(p, 0.0, 0.0) for p in (0.0, 1.0)] == [1.0, 1.0]
+    scale = RunningScale()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(300):
+        scale.update(3 + 2 * torch.randn(100, generator=generator))
+    assert float(scale(torch.tensor(7.0))) == pytest.approx(2.0, abs=0.1)
+    scale.update(torch.ones(1))
+    assert GatedConfig() == GatedConfig(inner={})
