@@ -133,7 +133,7 @@ def test_a_read_sees_what_a_written_token_would(inputs: Inputs) -> None:
     bias = layer.token_bias(place, place[:, :, None] < place[:, None])
     tokens = layer.attend_tokens(tokens, bias)
     slots = filled(state.track, memory.initial)[:, 0]
-    tokens, _ = layer.read_memory(tokens, slots, offsets(state.age, place))
+    tokens, _ = layer.read_memory(tokens, slots, layer.memory_bias(offsets(state.age, place)))
     torch.testing.assert_close(memory.read(xs.at(6), state).vector, memory.out(tokens[:, -1]), atol=1e-12, rtol=0)
 
 
@@ -158,10 +158,11 @@ def test_the_write_bias_is_the_read_bias_reversed() -> None:
         layer.memory_bias.table[:, 3] = -50.0
     tokens, slots = torch.randn(1, 4, 6).double(), torch.randn(1, 3, 6).double()
     offset = torch.tensor([[[1, 3, 0], [2, 4, 0], [3, 5, 0], [4, 6, 0]]], dtype=torch.float64)
-    _, read = layer.read_memory(tokens, slots, offset)
+    bias = layer.memory_bias(offset)
+    _, read = layer.read_memory(tokens, slots, bias)
     assert read[0, :, 0, 1].max() < 1e-6
-    proposed = layer.propose(slots, tokens, offset)
-    alone = layer.propose(slots[:, :1], tokens[:, 2:3], offset[:, 2:3, :1])
+    proposed = layer.propose(slots, tokens, bias)
+    alone = layer.propose(slots[:, :1], tokens[:, 2:3], bias[:, :, 2:3, :1])
     torch.testing.assert_close(proposed[:, :1], alone, atol=1e-6, rtol=0)
 
 

@@ -103,7 +103,7 @@ class ElmurMemory(Memory):
         memory, offset, weights = filled(held.track, self.initial), offsets(held.age, position), []
         for index, layer in enumerate(self._layers()):
             tokens = layer.attend_tokens(tokens, layer.token_bias(position, hidden))
-            tokens, attention = layer.read_memory(tokens, memory[:, index], offset)
+            tokens, attention = layer.read_memory(tokens, memory[:, index], layer.memory_bias(offset))
             weights.append(attention[:, :, -1].mean(dim=1))
         shown = torch.where(held.age[:, None, :, None] > 0, self.show(held.slots), 0.0).flatten(1, 2)
         read_weights = torch.cat(weights, dim=1) / len(weights)
@@ -136,8 +136,9 @@ class ElmurMemory(Memory):
         proposed = []
         for index, layer in enumerate(self._layers()):
             tokens = layer.attend_tokens(tokens, layer.token_bias(position, hidden))
-            tokens, _ = layer.read_memory(tokens, memory[:, index], offset)
-            proposed.append(layer.propose(memory[:, index], tokens, offset))
+            read_bias = layer.memory_bias(offset)
+            tokens, _ = layer.read_memory(tokens, memory[:, index], read_bias)
+            proposed.append(layer.propose(memory[:, index], tokens, read_bias))
         return torch.stack(proposed, dim=1)
 
     def _record(self, age: Tensor, full: Tensor) -> WriteRecord:

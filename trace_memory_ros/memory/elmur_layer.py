@@ -103,15 +103,17 @@ class ElmurLayer(nn.Module):
         normed: Tensor = self.self_norm(tokens, mixed)
         return normed
 
-    def read_memory(self, tokens: Tensor, slots: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
-        """mem2tok and FFN (lines 5-7): tokens `(B, n, d)`, slots `(B, M, d)`, t - p `(B, n, M)`; and read weights."""
-        read, weights = self.mem2tok(tokens, slots, self.memory_bias(offset))
+    def read_memory(self, tokens: Tensor, slots: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """mem2tok and FFN (lines 5-7): tokens `(B, n, d)`, slots `(B, M, d)`, B_read `(B, H, n, M)`; and read weights.
+
+        B_read is `memory_bias` of the offsets t - p.
+        """
+        read, weights = self.mem2tok(tokens, slots, bias)
         enriched: Tensor = self.token_ffn(self.mem2tok_norm(tokens, read))
         return enriched, weights
 
-    def propose(self, slots: Tensor, tokens: Tensor, offset: Tensor) -> Tensor:
-        """tok2mem and FFN (lines 12-14), the bias reversed: what slots `(B, M, d)` would become."""
-        write_bias = -self.memory_bias(offset).mT
-        written, _ = self.tok2mem(slots, tokens, write_bias)
+    def propose(self, slots: Tensor, tokens: Tensor, bias: Tensor) -> Tensor:
+        """tok2mem and FFN (lines 12-14), with B_write = -B_read: what slots `(B, M, d)` would become."""
+        written, _ = self.tok2mem(slots, tokens, -bias.mT)
         proposed: Tensor = self.memory_ffn(self.tok2mem_norm(slots, written))
         return proposed

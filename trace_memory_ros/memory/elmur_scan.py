@@ -81,12 +81,13 @@ def _propose(
     """What the slot that is due would become in each layer, `(B, layers, 1, d)`; tokens are past self-attention."""
     rows, due = torch.arange(len(tokens), device=tokens.device), least_recent(track.age).int().argmax(dim=-1)
     memory = filled(track, initial)
+    written = memory[rows, :, due]
     offset = offsets(track.age, torch.arange(tokens.shape[1], device=tokens.device)[None])
     proposed = []
     for index, (layer, bias) in enumerate(zip(layers, biases, strict=True)):
         if index:
             tokens = layer.attend_tokens(tokens, bias)
-        tokens, _ = layer.read_memory(tokens, memory[:, index], offset)
-        slot = memory[rows, index, due][:, None]
-        proposed.append(layer.propose(slot, tokens, offset[rows, :, due][..., None]))
+        read_bias = layer.memory_bias(offset)
+        tokens, _ = layer.read_memory(tokens, memory[:, index], read_bias)
+        proposed.append(layer.propose(written[:, index, None], tokens, read_bias[rows, :, :, due][..., None]))
     return torch.stack(proposed, dim=1)
