@@ -76,7 +76,7 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
     chosen = [SEEDS[i] if i < len(SEEDS) else SEEDS[-1] + i for i in range(seeds)]
     groups = {"mechanisms": MECHANISMS, "variants": VARIANTS, "without_previous_token": UNBOUND}
     figures: dict[str, Any] = {
-        "recipe": {**asdict(recipe), "backbone": asdict(SHIFTED), "pairs": list(SIZES), "seeds": chosen},
+        "recipe": {**asdict(recipe), "backbone": asdict(SHIFTED), "seeds": chosen},
         "accuracy": {},
     }
     for group, cells in groups.items():

@@ -13,14 +13,18 @@ from trace_memory_ros.bench.recall_tasks.mqar_models import Backbone, Mixer, Mqa
 from trace_memory_ros.tasks.recall import mqar
 
 SIZES = (8, 16, 24, 32, 48)
-"""Pairs per sequence; training draws one of them per step, so that one model answers for all."""
+"""Pairs per sequence."""
 EVALUATION_SEED = 10_000
 
 
 @dataclass(frozen=True)
 class MqarRecipe:
-    """AdamW with warm-up over a tenth of the steps and cosine decay; rate, batch and steps are not the paper's."""
+    """AdamW with warm-up over a tenth of the steps and cosine decay; rate, batch and steps are not the paper's.
 
+    pairs: sizes of sequence; every step draws one of them, so that one model answers for all.
+    """
+
+    pairs: tuple[int, ...] = SIZES
     steps: int = 800
     batch: int = 32
     learning_rate: float = 3e-3
@@ -42,7 +46,7 @@ def train(mixer: type[Mixer], backbone: Backbone, recipe: MqarRecipe, seed: int)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, recipe.rate)
     for _ in range(recipe.steps):
-        pairs = int(rng.choice(SIZES))
+        pairs = int(rng.choice(recipe.pairs))
         sample = mqar.draw(rng, recipe.batch, pairs)
         logits = model(torch.from_numpy(sample.tokens), pairs)
         loss = functional.cross_entropy(logits.flatten(0, 1), torch.from_numpy(sample.answers).flatten())
@@ -59,7 +63,7 @@ def accuracy(model: MqarModel, recipe: MqarRecipe) -> dict[int, float]:
     """Share of queries answered exactly, by number of pairs, on the same fresh sequences for every model."""
     model.eval()
     shares = {}
-    for pairs in SIZES:
+    for pairs in recipe.pairs:
         rng = np.random.default_rng(EVALUATION_SEED + pairs)
         right = []
         for _ in range(recipe.evaluation_batches):
