@@ -25,7 +25,7 @@ class MqarRecipe:
     """
 
     pairs: tuple[int, ...] = SIZES
-    steps: int = 800
+    steps: int = 600
     batch: int = 32
     learning_rate: float = 3e-3
     weight_decay: float = 1e-2
