@@ -15,9 +15,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trace_memory_ros.memory import aura_scan
 from trace_memory_ros.memory.aura_config import AuraConfig
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.memory.write_gate import Decision, RunningScale, WriteGate, gated, ramp, rate_penalty
+from trace_memory_ros.memory.write_gate import (
+    SURPRISE_LIMIT,
+    Decision,
+    RunningScale,
+    WriteGate,
+    gated,
+    ramp,
+    rate_penalty,
+)
 from trace_memory_ros.memory.write_schedule import COUNTED, scheduled
 
 
@@ -66,7 +75,6 @@ class AuraMemory(Memory):
             nn.init.constant_(self.to_log_variance.bias, -6.0)
         self.to_token = nn.Linear(values, dims.width)
         self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
-        self.next_input = nn.Linear(values, dims.content) if config.gate_signal == "token" else None
 
     @property
     def slot_count(self) -> int:
@@ -144,6 +152,8 @@ class AuraMemory(Memory):
         self, plan: AuraPlan, state: State, mask: Tensor, token: bool = False
     ) -> tuple[State, State, WriteRecord, Tensor]:
         """Every step of `(B, T, ...)`: the states, the last one, the records, and the inner errors `(B, T)`."""
+        if aura_scan.can_scan(plan.key, plan.value, *state[:2]):
+            return self._run_compiled(plan, state, mask, token)
         rates = self._rates(token)
         states, records, errors = [], [], []
         for t, step in enumerate(zip(*(f.unbind(dim=1) for f in plan), strict=True)):
@@ -154,6 +164,32 @@ class AuraMemory(Memory):
         stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
         joined = WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
         return stacked, state, joined, torch.stack(errors, dim=1)
+
+    def _run_compiled(
+        self, plan: AuraPlan, state: State, mask: Tensor, token: bool = False
+    ) -> tuple[State, State, WriteRecord, Tensor]:
+        """As the loop of `_run`, several times as fast."""
+        settings, surprise, gate = self.settings, self.surprise, None
+        chances = mask.cumsum(dim=1) + (state[2] if len(state) > 2 else 0.0)
+        due, noise = mask, torch.zeros_like(chances)
+        if self.gate is None:
+            count = chances - mask.float()
+            due = scheduled(settings.gate, count, settings.rho, settings.schedule_seed, fresh=self.training)
+        else:
+            gate = aura_scan.GateWeights(self.gate.recalled.weight, self.gate.logit.weight, self.gate.logit.bias)
+            noise = self.gate.noise(noise)
+        scale = torch.rsqrt(surprise.variance + 1e-12)
+        numbers = settings.temperature, surprise.mean.item(), scale.item(), SURPRISE_LIMIT
+        fixed = aura_scan.Fixed(due, mask, noise, token or settings.gate_signal == "action", *numbers)
+        out = aura_scan.scan(plan, (state[0], state[1]), self._rates(token), gate, fixed)
+        states = (out.fast, out.read, chances[..., None])[: len(state)]
+        strength = torch.where(out.opened[..., None], self._replaced(plan.key), torch.zeros_like(plan.key))
+        record = WriteRecord(_shares(plan.key), strength, out.probability, out.surprise, out.opened)
+        return states, tuple(part[:, -1] for part in states), record, out.error
+
+    def _replaced(self, key: Tensor) -> Tensor:
+        """Share of each row of W that a write replaces `(..., d_k)`."""
+        return (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
 
     def _rates(self, detached: bool = False) -> tuple[Tensor, Tensor]:
         rates = self.eta, self.alpha
@@ -182,8 +218,7 @@ class AuraMemory(Memory):
         if len(state) > 2:
             chances = state[2] + 1
             new = (*new, chances if allowed is None else torch.where(allowed[:, None], chances, state[2]))
-        replaced = (alpha + 2 * eta * plan.key.square()).clamp(max=1.0).detach()
-        strength = torch.where(decision.open[:, None], replaced, torch.zeros_like(replaced))
+        strength = torch.where(decision.open[:, None], self._replaced(plan.key), torch.zeros_like(plan.key))
         return new, WriteRecord(_shares(plan.key), strength, decision.probability, surprise, decision.open), error
 
     def _decide(self, prepared: Tensor, previous: Tensor, surprise: Tensor, state: State) -> Decision:
@@ -212,24 +247,27 @@ class AuraMemory(Memory):
         return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1).mean()
 
     def _token_losses(self, xs: MemoryInput, mask: Tensor) -> dict[str, Tensor]:
-        """Trains the gate, and nothing else of the memory, to keep what foretells the next input."""
+        """Trains the gate, and nothing else, to keep what later inputs are reconstructed from by their keys."""
         assert self.gate is not None
-        assert self.next_input is not None
-        z = self.summarise(xs.content).detach()
-        fixed = AuraPlan(*(f.detach() for f in self._plan(xs)))._replace(prepared=self.gate.seen(z))
+        prepared = self.gate.seen(self.summarise(xs.content).detach())
+        fixed = AuraPlan(*(f.detach() for f in self._plan(xs)))._replace(prepared=prepared)
         (fast, *_), _, records, _ = self._run(fixed, self.initial_state(mask.shape[0]), mask, token=True)
-        foretold = self.next_input((fixed.query[:, :-1, None] @ fast[:, :-1])[:, :, 0])
+        losses = {"write_rate": self._rate_loss(_straight_through(records.gate), mask, two_sided=True)}
         both = mask[:, 1:] & mask[:, :-1]
-        target = xs.content.detach()[:, 1:]
-        losses = {"write_rate": self._rate_loss(records.gate, mask, two_sided=True)}
         if bool(both.any()):
-            spread = target[both].var(dim=0).mean() + 1e-6
-            losses["token"] = (foretold[both] - target[both]).square().mean() / spread
+            value = fixed.value[:, 1:]
+            missed = (fixed.key[:, 1:, None] @ fast[:, :-1])[:, :, 0] - value
+            losses["token"] = missed[both].square().mean() / (value[both].square().mean() + 1e-9)
         return losses
 
     def _rate_loss(self, probability: Tensor, mask: Tensor, two_sided: bool = False) -> Tensor:
         excess = rate_penalty(probability, mask, self.settings.rho, two_sided)
         return self.pressure * self.settings.write_weight * excess
+
+
+def _straight_through(probability: Tensor) -> Tensor:
+    """The decision 0 or 1, with the probability's gradient."""
+    return (probability > 0.5).to(probability.dtype) + (probability - probability.detach())
 
 
 def _shares(vector: Tensor) -> Tensor:

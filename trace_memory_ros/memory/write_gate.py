@@ -89,9 +89,14 @@ class WriteGate(nn.Module):
         probability = torch.sigmoid(logit / self.temperature)
         relaxed = probability
         if self.mode == "gumbel" and self.training:
-            uniform = torch.rand_like(logit).clamp_(1e-6, 1 - 1e-6)
-            relaxed = torch.sigmoid((logit + torch.logit(uniform)) / self.temperature)
+            relaxed = torch.sigmoid((logit + self.noise(logit)) / self.temperature)
         return Decision(probability, relaxed, relaxed > 0.5)
+
+    def noise(self, logit: Tensor) -> Tensor:
+        """What is added to logits of this shape: logistic noise where a Gumbel gate is trained, zero otherwise."""
+        if self.mode == "gumbel" and self.training:
+            return torch.logit(torch.rand_like(logit).clamp_(1e-6, 1 - 1e-6))
+        return torch.zeros_like(logit)
 
 
 class _Blend(torch.autograd.Function):
