@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from trace_memory_ros.tasks.arm.env import ArmEnv
-from trace_memory_ros.tasks.arm.names import CAMERA_NAMES, ONE_CUE_TASKS
+from trace_memory_ros.tasks.arm.names import CAMERA_NAMES, TASK_NAMES
 from trace_memory_ros.tasks.arm.rollout import demonstrate
 from trace_memory_ros.tasks.arm.sample import RawSample
 from trace_memory_ros.tasks.arm.scenario import Scenario
@@ -64,7 +64,7 @@ def probe_accuracy(hidden: int, train: np.ndarray, test: np.ndarray, y: np.ndarr
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("task", ONE_CUE_TASKS)
+@pytest.mark.parametrize("task", TASK_NAMES)
 def test_cue_is_gone_at_the_branch(task: str) -> None:
     env = ArmEnv(task)
     try:

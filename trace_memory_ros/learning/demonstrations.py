@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +14,22 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.tasks.arm.curriculum import default_scenario, plain_scenario
 from trace_memory_ros.tasks.arm.env import ArmEnv
 from trace_memory_ros.tasks.arm.rollout import demonstrate
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FORMAT = 1
+ScenarioOf = Callable[[str, int, int], Scenario]
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """One episode. images `(T, C, P, P, 3)` uint8, state `(T, 17)` SI units, actions `(T, A)` rad and 0..1."""
+    """One episode. images `(T, C, P, P, 3)` uint8, state `(T, 17)` SI units, actions `(T, A)` rad and 0..1.
+
+    decision_ticks: at which only the cues tell what to do, `branch_tick` first. answers: the correct branch at each.
+    Both may be left out where there is one cue.
+    """
 
     task: str
     seed: int
@@ -32,6 +38,17 @@ class Demonstration:
     state: NDArray[np.float64]
     actions: NDArray[np.float32]
     branch_tick: int
+    decision_ticks: tuple[int, ...] = ()
+    answers: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decision_ticks", self.decision_ticks or (self.branch_tick,))
+        object.__setattr__(self, "answers", self.answers or (self.cue,))
+        if self.decision_ticks[0] != self.branch_tick or len(self.answers) != len(self.decision_ticks):
+            raise ValueError(
+                f"demonstration {self.task} {self.seed}: decision ticks {self.decision_ticks}, answers {self.answers}: "
+                f"give one answer to each, and branch_tick ({self.branch_tick}) first"
+            )
 
     @property
     def ticks(self) -> int:
@@ -47,23 +64,23 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     images: list[NDArray[np.uint8]] = []
     states: list[NDArray[np.float64]] = []
     actions: list[NDArray[np.float32]] = []
-    last_wait = -1
+    decisions: list[int] = []
     for step in demonstrate(env, scenario):
         sample = step.sample
         observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
         if observation.state is None or not observation.usable:
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
-        if step.phase == "wait":
-            last_wait = len(actions)
+        if step.decides:
+            decisions.append(len(actions))
         images.append(np.stack([observation.images[name] for name in config.camera_names]))
         states.append(observation.state)
         actions.append(step.action.astype(np.float32))
     outcome = env.outcome()
-    if not outcome.success or last_wait < 0:
+    if not outcome.success or len(decisions) != len(scenario.answers):
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
-    # Every episode waits for the lamp at the branch pose, and nowhere after it.
     stacked = np.stack(images), np.stack(states), np.stack(actions)
-    return Demonstration(scenario.task, scenario.seed, scenario.cue, *stacked, branch_tick=last_wait + 1)
+    identity = scenario.task, scenario.seed, scenario.cue
+    return Demonstration(*identity, *stacked, decisions[0], tuple(decisions), scenario.answers)
 
 
 def _cache_key(config: ObservationConfig) -> str:
@@ -71,52 +88,77 @@ def _cache_key(config: ObservationConfig) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
+def _stem(scenario: Scenario) -> str:
+    """File name of a demonstration; scenarios of one pair and task that differ in anything else differ in it."""
+    name = f"{scenario.seed}_{scenario.cue}"
+    if scenario == plain_scenario(scenario.task, scenario.seed, scenario.cue):
+        return name
+    return f"{name}_{hashlib.sha256(json.dumps(asdict(scenario), sort_keys=True).encode()).hexdigest()[:10]}"
+
+
 def _save(path: Path, demo: Demonstration) -> None:
     partial = path.with_suffix(".partial.npz")
     np.savez_compressed(
-        partial, images=demo.images, state=demo.state, actions=demo.actions, branch_tick=np.int64(demo.branch_tick)
+        partial,
+        images=demo.images,
+        state=demo.state,
+        actions=demo.actions,
+        branch_tick=np.int64(demo.branch_tick),
+        decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
     )
     partial.replace(path)
 
 
-def _load(path: Path, task: str, seed: int, cue: int) -> Demonstration:
+def _load(path: Path, scenario: Scenario) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
-        return Demonstration(
-            task, seed, cue, data["images"], data["state"], data["actions"], int(data["branch_tick"])
-        )
+        arrays = data["images"], data["state"], data["actions"], int(data["branch_tick"])
+        # Recordings of one cue that were made before there could be more lack these.
+        ticks = tuple(data["decision_ticks"].tolist()) if "decision_ticks" in data else ()
+    return Demonstration(scenario.task, scenario.seed, scenario.cue, *arrays, ticks, scenario.answers)
 
 
-def _collect_pair(task: str, seed: int, config: ObservationConfig, folder: Path) -> int:
-    env = ArmEnv(task)
+def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:
+    env = ArmEnv(pair[0].task)
     try:
-        for cue in (0, 1):
-            path = folder / f"{seed}_{cue}.npz"
+        for scenario in pair:
+            path = folder / f"{_stem(scenario)}.npz"
             if not path.exists():
-                _save(path, record(Scenario(task=task, seed=seed, cue=cue), config, env))
+                _save(path, record(scenario, config, env))
     finally:
         env.close()
-    return seed
 
 
 def collect(
-    task: str, seeds: list[int], config: ObservationConfig, cache: Path, workers: int = 1
+    task: str,
+    seeds: list[int],
+    config: ObservationConfig,
+    cache: Path,
+    workers: int = 1,
+    scenario_of: ScenarioOf = default_scenario,
 ) -> Iterator[tuple[Demonstration, Demonstration]]:
     """Counterfactual pairs (same seed, cue 0 and 1) of `task`, rendered once into `cache` and read back after.
 
-    Interrupted collections resume: a finished episode is never rendered again.
+    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. Interrupted collections
+    resume: a finished episode is never rendered again.
     """
     folder = cache / task / _cache_key(config)
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [s for s in seeds if not all((folder / f"{s}_{cue}.npz").exists() for cue in (0, 1))]
+    pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
+    missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
+
+    def load(pair: tuple[Scenario, Scenario]) -> tuple[Demonstration, Demonstration]:
+        one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario) for scenario in pair)
+        return one, other
+
     if workers > 1 and len(missing) > 1:
         with ProcessPoolExecutor(workers) as pool:
-            futures = {seed: pool.submit(_collect_pair, task, seed, config, folder) for seed in missing}
-            for seed in seeds:
-                if seed in futures:
-                    futures[seed].result()
-                yield _load(folder / f"{seed}_0.npz", task, seed, 0), _load(folder / f"{seed}_1.npz", task, seed, 1)
+            futures = {pair: pool.submit(_collect_pair, pair, config, folder) for pair in missing}
+            for pair in pairs:
+                if pair in futures:
+                    futures[pair].result()
+                yield load(pair)
         return
-    for seed in seeds:
-        if seed in missing:
-            _collect_pair(task, seed, config, folder)
-        yield _load(folder / f"{seed}_0.npz", task, seed, 0), _load(folder / f"{seed}_1.npz", task, seed, 1)
+    for pair in pairs:
+        if pair in missing:
+            _collect_pair(pair, config, folder)
+        yield load(pair)

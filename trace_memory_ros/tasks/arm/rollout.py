@@ -18,11 +18,29 @@ QUIET_AFTER_S = 10.0
 """A robot that has waited this long is disturbed no more: it would be the same again for minutes."""
 
 
+class DecisionWatch:
+    """Tells the ticks at which only the cues say what to do: the lamp at the branch has just turned green.
+
+    There are as many in an episode as cues. Ask once per tick, whoever drives.
+    """
+
+    def __init__(self, env: ArmEnv) -> None:
+        self._env = env
+        self._was_red = False
+
+    def decides(self) -> bool:
+        """Whether this tick is one."""
+        red = self._env.lamp_red
+        decides = self._was_red and not red
+        self._was_red = red and self._env.outcome().stages["branch"]
+        return decides
+
+
 @dataclass(frozen=True)
 class DemoStep:
     """One control tick: what was seen, the expert's clean action `(16,)`, and how the episode stood.
 
-    decides: the lamp at the branch has just turned green, and what to do now only the cues tell.
+    decides: see `DecisionWatch`.
     """
 
     sample: RawSample
@@ -39,14 +57,11 @@ def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterato
     expert = Expert(env, scenario)
     noise = scenario.action_noise(round(scenario.timeout_s / PERIOD_S) + 1)
     tick = still_ticks = 0
-    was_red_at_branch = False
+    watch = DecisionWatch(env)
     while not (outcome := env.outcome()).finished:
         sample = env.observe(render=render)
         action = expert.act(sample)
-        red_at_branch = env.lamp_red and outcome.stages["branch"]
-        decides = was_red_at_branch and not env.lamp_red
-        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome, decides)
-        was_red_at_branch = red_at_branch
+        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome, watch.decides())
         still_ticks = still_ticks + 1 if expert.phase == "wait" else 0
         executed = action.copy()
         if still_ticks * PERIOD_S < QUIET_AFTER_S:
