@@ -307,6 +307,29 @@ def test_a_token_gate_learns_from_reconstruction_and_from_nothing_else(inputs: I
     assert memory.theta_v.weight.grad is None
 
 
+def test_a_token_gate_trains_instead_of_collapsing() -> None:
+    """Its write rate is held at the target, by decisions that depend on the input"""
+    torch.manual_seed(0)
+    options = AuraConfig(key_width=8, value_width=8, gate_hidden=16, gate_signal="token", rho=0.2, ramp=0.4)
+    memory = AuraMemory(MemoryDims(content=4, signature=0, width=16, slots=1), options)
+    optimiser = torch.optim.Adam(memory.parameters(), lr=1e-2)
+    generator, mask = torch.Generator().manual_seed(1), torch.ones(32, 16, dtype=torch.bool)
+    for step in range(150):
+        memory.anneal(step / 150)
+        returns = torch.rand(32, 16, 1, generator=generator) < 0.4
+        pattern, noise = (torch.randn(32, n, 3, generator=generator) for n in (1, 16))
+        content = torch.cat((torch.where(returns, pattern, noise), returns.float()), dim=-1)
+        xs = MemoryInput(content, content[..., :0], content[..., :0], content)
+        states, _, records = memory.scan(xs, memory.initial_state(32), mask)
+        loss = torch.stack(list(memory.auxiliary(xs, states, records, mask).values())).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert 0.1 < records.wrote.float().mean() < 0.3
+    assert 0.0 < records.wrote.float().mean(dim=1).std()
+    assert records.gate.std() > 0.01
+
+
 def test_settings_are_checked() -> None:
     for options, message in [
         ({"gate": "open"}, "AuraConfig.gate = 'open': must be one of straight_through"),

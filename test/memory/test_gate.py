@@ -173,7 +173,8 @@ def test_a_gate_learns_to_write_the_cue_alone() -> None:
     steps, generator = 250, torch.Generator().manual_seed(1)
     rows, mask = torch.arange(64), torch.ones(64, 12, dtype=torch.bool)
     for step in range(steps + 1):
-        memory.train(step < steps).anneal(step / steps) if step < steps else memory.eval()  # type: ignore[func-returns-value]
+        memory.train(step < steps)
+        memory.anneal(step / steps)
         sign = torch.randint(0, 2, (64,), generator=generator).float()
         place = torch.randint(0, 10, (64,), generator=generator)
         content = 0.3 * torch.randn(64, 12, 4, generator=generator)

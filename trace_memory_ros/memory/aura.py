@@ -29,6 +29,9 @@ from trace_memory_ros.memory.write_gate import (
 )
 from trace_memory_ros.memory.write_schedule import COUNTED, scheduled
 
+TOKEN_SHARE = 0.1
+"""Weight of reconstruction, small beside the pull to the target rate: a comparator has to write as often."""
+
 
 class AuraPlan(NamedTuple):
     """What a step needs that does not depend on W: key, query `(..., d_k)`, value `(..., d_v)`, the gate's share."""
@@ -257,7 +260,7 @@ class AuraMemory(Memory):
         if bool(both.any()):
             value = fixed.value[:, 1:]
             missed = (fixed.key[:, 1:, None] @ fast[:, :-1])[:, :, 0] - value
-            losses["token"] = missed[both].square().mean() / (value[both].square().mean() + 1e-9)
+            losses["token"] = TOKEN_SHARE * missed[both].square().mean() / (value[both].var(dim=0).mean() + 1e-9)
         return losses
 
     def _rate_loss(self, probability: Tensor, mask: Tensor, two_sided: bool = False) -> Tensor:
