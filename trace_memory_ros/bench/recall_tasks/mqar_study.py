@@ -126,28 +126,31 @@ def precision(writes: int) -> dict[str, Any]:
     """VLA in float32 beside float64 after many live writes: random keys, and one key over and over."""
     memory = VlaMemory(MemoryDims(WIDTH, 0, WIDTH, 1), VlaConfig(key_width=WIDTH, rows=WIDTH))
     raw, v = random_stream(writes, 3)
+    keys = torch.cat((raw, raw[:, :1].expand_as(raw)))
+    k = elu_feature(keys)
+    stream = VlaInput(k, unit(k), unit(keys + 1), v.expand_as(keys))
+    single, double = (_live(memory, VlaInput(*(f.to(t) for f in stream))) for t in (torch.float32, torch.float64))
     figures: dict[str, Any] = {"writes": writes}
-    for name, keys in (("random_keys", raw), ("one_key", raw[:, :1].expand_as(raw))):
-        k = elu_feature(keys[0])
-        fields = VlaInput(k, unit(k), unit(keys[0] + 1), v[0])
-        single, double = (_live(memory, VlaInput(*(f.to(t) for f in fields))) for t in (torch.float32, torch.float64))
-        values = torch.linalg.eigvalsh(single[1][0].double())
+    for i, name in enumerate(("random_keys", "one_key")):
+        (matrix, inverse), exact = ((state[0][i], state[1][i]) for state in (single, double))
+        values = torch.linalg.eigvalsh(inverse.double())
         figures[name] = {
-            "state_norm": float(single[0].norm()),
-            "state_error": float((single[0] - double[0]).norm() / double[0].norm()),
-            "inverse_error": float((single[1] - double[1]).norm() / double[1].norm()),
+            "state_norm": float(matrix.norm()),
+            "state_error": float((matrix - exact[0]).norm() / exact[0].norm()),
+            "inverse_error": float((inverse - exact[1]).norm() / exact[1].norm()),
             "inverse_least_eigenvalue": float(values[0]),
             "inverse_greatest_eigenvalue": float(values[-1]),
-            "asymmetry": float((single[1] - single[1].mT).abs().max()),
+            "asymmetry": float((inverse - inverse.mT).abs().max()),
         }
     return figures
 
 
 @torch.no_grad()
 def _live(memory: VlaMemory, stream: VlaInput) -> State:
-    state: State = tuple(part.to(stream.k.dtype) for part in memory.initial_state(1))
-    for t in range(len(stream.k)):
-        state, _ = memory.store(VlaInput(*(field[t : t + 1] for field in stream)), state)
+    batch, writes = stream.k.shape[:2]
+    state: State = tuple(part.to(stream.k.dtype) for part in memory.initial_state(batch))
+    for t in range(writes):
+        state, _ = memory.store(VlaInput(*(field[:, t] for field in stream)), state)
     return state
 
 
