@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
-from trace_memory_ros.memory.lru import LruConfig, LruMemory
+from trace_memory_ros.memory.lru import LEAST_USAGE, LruConfig, LruMemory
 
 Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
@@ -37,7 +37,8 @@ class Slot:
 
 def naive_write(memory: LruMemory, slots: list[Slot], content: Tensor) -> list[float]:
     """One write with plain numbers; returns the route."""
-    key, query, value = memory.phi_key(content), memory.phi_query(content), memory.phi_value(content)
+    seen = memory.norm_content(content)
+    key, query, value = memory.phi_key(seen), memory.phi_query(seen), memory.phi_value(seen)
     key = key / key.norm()
     used = [j for j, slot in enumerate(slots) if slot.usage > 0]
     similar = {j: cosine(key, slots[j].key) for j in used}
@@ -67,7 +68,7 @@ def test_writes_and_reads_follow_the_equations(inputs: Inputs, options: dict[str
             assert record.route[0].tolist() == pytest.approx(route, abs=1e-5)
             assert state[2][0].tolist() == pytest.approx([slot.usage for slot in slots], abs=1e-5)
             torch.testing.assert_close(readout.tokens[0], torch.stack([s.value for s in slots]), atol=1e-5, rtol=0)
-            query, used = memory.phi_query(xs.content[0, t]), [s for s in slots if s.usage > 0]
+            query, used = memory.phi_query(memory.norm_content(xs.content[0, t])), [s for s in slots if s.usage > 0]
             weights = softmax([math.exp(memory.log_sharpness[1]) * cosine(query, s.key) for s in used])
             mixed = sum(w * s.value for w, s in zip(weights, used, strict=True))
             torch.testing.assert_close(readout.vector[0], memory.norm_out(memory.out(mixed)), atol=1e-5, rtol=0)
@@ -94,6 +95,22 @@ def test_known_content_goes_to_the_slot_it_resembles(inputs: Inputs) -> None:
     for t in (1, 0, 2, 1):
         _, state, record = memory.step(xs.at(t), state, torch.tensor([True]))
         assert record.route.argmax() == t
+
+
+def test_a_slot_that_is_never_used_again_stays_readable(inputs: Inputs) -> None:
+    memory, xs = build(match_bias=-20.0, sharpness=200.0, decay=0.1), inputs(1, 2)
+    state = memory.initial_state(1)
+    with torch.no_grad():
+        _, state, _ = memory.step(xs.at(0), state, torch.tensor([True]))
+        memory.match_bias.fill_(20.0)
+        state = (state[0].clone(), state[1], state[2])
+        state[0][0, 1] = -state[0][0, 0]
+        state[2][0, 1] = 1.0
+        away = xs.at(0)
+        memory.phi_query.load_state_dict(memory.phi_key.state_dict())
+        for _ in range(60):
+            _, state, _ = memory.step(away, state, torch.tensor([True]))
+    assert state[2][0].tolist() == pytest.approx([2 / 0.9, LEAST_USAGE, 0.0])
 
 
 def test_slots_can_be_set_apart_from_the_dims() -> None:

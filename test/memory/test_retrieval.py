@@ -38,7 +38,7 @@ def unit(vectors: Tensor) -> Tensor:
 def test_what_is_given_up_follows_the_rule(inputs: Inputs, evict: str) -> None:
     memory, xs = build(capacity=4, top_k=2, evict=evict), inputs(1, 12)
     state, places = fill(memory, xs)
-    keys = unit(memory.phi_key(xs.content[0])).detach()
+    keys = unit(memory.phi_key(memory.norm_content(xs.content[0]))).detach()
     held: list[int] = []
     for t in range(12):
         if len(held) < 4:
@@ -53,7 +53,7 @@ def test_what_is_given_up_follows_the_rule(inputs: Inputs, evict: str) -> None:
         held[place] = t
         assert places[t] == place
     torch.testing.assert_close(state[0][0], keys[held])
-    torch.testing.assert_close(state[1][0], memory.phi_value(xs.content[0, held]))
+    torch.testing.assert_close(state[1][0], memory.phi_value(memory.norm_content(xs.content[0, held])))
     assert state[2][0].tolist() == [12 - t for t in held]
 
 
@@ -62,7 +62,7 @@ def test_what_was_seen_once_outlives_what_repeats(inputs: Inputs) -> None:
     content = xs.content[:, 1:2].repeat(1, 40, 1) + 0.01 * xs.content
     content[:, 3] = xs.content[:, 0]
     state, _ = fill(memory, xs._replace(content=content))
-    key = unit(memory.phi_key(content[0, 3])).detach()
+    key = unit(memory.phi_key(memory.norm_content(content[0, 3]))).detach()
     assert (state[0][0] @ key).max() > 0.9999
 
 
@@ -70,7 +70,7 @@ def test_a_read_takes_the_nearest_entries_and_nothing_else(inputs: Inputs) -> No
     memory, xs = build(capacity=6, top_k=2, sharpness=4.0), inputs(1, 5)
     state, _ = fill(memory, xs)
     readout = memory.read(xs.at(2), state)
-    scores = 4.0 * state[0][0] @ unit(memory.phi_query(xs.content[0, 2]))
+    scores = 4.0 * state[0][0] @ unit(memory.phi_query(memory.norm_content(xs.content[0, 2])))
     nearest = sorted(range(5), key=lambda i: -scores[i].item())[:2]
     weights = torch.softmax(scores[nearest], dim=0)
     torch.testing.assert_close(readout.read_weights[0, nearest], weights)

@@ -21,6 +21,8 @@ from trace_memory_ros.memory.trace import mlp
 
 TIE_BREAK = 1e-6
 """Of equally used slots the first is taken."""
+LEAST_USAGE = 1e-3
+"""Of a slot that was ever written, so that decay never makes it look empty and unreadable."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class LruMemory(Memory):
         super().__init__(dims, config)
         self.settings = config
         hidden, width = config.hidden or dims.width, dims.width
+        self.norm_content = nn.LayerNorm(dims.content)
         self.phi_key = mlp(dims.content, hidden, width)
         self.phi_value = mlp(dims.content, hidden, width)
         self.phi_query = mlp(dims.content, hidden, width)
@@ -111,8 +114,9 @@ class LruMemory(Memory):
         return stacked, state, whole.only_where(mask)
 
     def _evidence(self, x: MemoryInput) -> Evidence:
-        key, query = (functional.normalize(phi(x.content), dim=-1) for phi in (self.phi_key, self.phi_query))
-        return Evidence(key, self.phi_value(x.content), query)
+        content = self.norm_content(x.content)
+        key, query = (functional.normalize(phi(content), dim=-1) for phi in (self.phi_key, self.phi_query))
+        return Evidence(key, self.phi_value(content), query)
 
     def _update(self, new: Evidence, state: State) -> tuple[State, WriteRecord]:
         keys, values, usage = state
@@ -125,10 +129,11 @@ class LruMemory(Memory):
         route = familiar * match + (1 - familiar) * _least(usage)
         share = route[..., None]
         reads = self._attend(new.query, keys, usage) * any_used
+        usage = self.settings.decay * usage + route + reads
         state = (
             (1 - share) * keys + share * new.key[:, None],
             (1 - share) * values + share * new.value[:, None],
-            self.settings.decay * usage + route + reads,
+            torch.where(usage > 0, usage.clamp(min=LEAST_USAGE), usage),
         )
         ones = torch.ones_like(route[:, 0])
         return state, WriteRecord(route, route, ones, torch.zeros_like(ones), ones.bool())

@@ -73,6 +73,7 @@ class RetrievalMemory(Memory):
         super().__init__(dims, config)
         self.settings = config
         hidden, width = config.hidden or dims.width, dims.width
+        self.norm_content = nn.LayerNorm(dims.content)
         self.phi_key = mlp(dims.content, hidden, width)
         self.phi_value = mlp(dims.content, hidden, width)
         self.phi_query = mlp(dims.content, hidden, width)
@@ -102,7 +103,7 @@ class RetrievalMemory(Memory):
         """
         keys, values, age = state
         stored = age > 0
-        query = functional.normalize(self.phi_query(x.content), dim=-1)
+        query = functional.normalize(self.phi_query(self.norm_content(x.content)), dim=-1)
         scores = self.log_sharpness.exp() * (keys @ query[..., None])[..., 0]
         scores = scores.masked_fill(~stored, torch.finfo(scores.dtype).min)
         nearest = torch.zeros_like(scores).scatter(1, scores.topk(self.settings.top_k, dim=1).indices, 1.0)
@@ -128,7 +129,8 @@ class RetrievalMemory(Memory):
         return stacked, state, _record(torch.stack(places, dim=1)).only_where(mask)
 
     def _entry(self, x: MemoryInput) -> Entry:
-        return Entry(functional.normalize(self.phi_key(x.content), dim=-1), self.phi_value(x.content))
+        content = self.norm_content(x.content)
+        return Entry(functional.normalize(self.phi_key(content), dim=-1), self.phi_value(content))
 
     def _store(self, entry: Entry, state: State) -> tuple[State, WriteRecord]:
         keys, values, age = state
