@@ -10,10 +10,10 @@ reported beside it. Time is CPU time of one thread, the two models taking turns.
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -152,11 +152,13 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 def resident_growth(use: str, name: str, sizes: CostSizes) -> int:
     """How many bytes the resident set grew by at most during one call in a fresh process (Linux)."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_resident_growth, use, name, sizes).result()
+    module = Path(__file__).stem
+    code = f"from {__package__}.{module} import CostSizes, grow; print(grow({use!r}, {name!r}, {sizes!r}))"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
-def _resident_growth(use: str, name: str, sizes: CostSizes) -> int:
+def grow(use: str, name: str, sizes: CostSizes) -> int:
+    """`resident_growth` in this process, which must not have called it before."""
     torch.set_num_threads(1)
     small = replace(sizes, ticks=8)
     USES[use](small.both()[name], small)()
