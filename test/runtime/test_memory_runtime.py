@@ -28,6 +28,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.snapshot import MODEL_KEY, VERSION_KEY, SnapshotError
 from trace_memory_ros.signature.batch import batch_signature
 
+MECHANISMS = (*registry.names(), "trace+gate")
 ARRAYS = ("tokens", "vector", "read_weights", "address")
 Make = Callable[..., MemoryModel]
 Record = Callable[..., list[Observation]]
@@ -78,7 +79,7 @@ def training_scan(model: MemoryModel, episode: list[Observation], clock: UpdateC
 
 
 @pytest.mark.parametrize("rule", [PathLength(1.0, 0.02), EveryTicks(3)])
-@pytest.mark.parametrize("mechanism", registry.names())
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_training_scan_equals_ticks(
     mechanism: str, rule: PathLength | EveryTicks, tmp_path: Path, make_checkpoint: Make, make_episode: Record
 ) -> None:
@@ -99,7 +100,7 @@ def test_training_scan_equals_ticks(
             assert np.ptp([condition.vector for condition, _ in ticks], axis=0).max() > 0.01
 
 
-@pytest.mark.parametrize("mechanism", registry.names())
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_instances_and_episodes_are_bit_identical(
     mechanism: str, tmp_path: Path, make_checkpoint: Make, make_episode: Record
 ) -> None:
@@ -143,7 +144,7 @@ def test_processes_are_bit_identical(tmp_path: Path, make_checkpoint: Make, make
     assert other.stdout.strip() == digest.hexdigest(), other.stderr
 
 
-@pytest.mark.parametrize("mechanism", registry.names())
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_restore_goes_on_bit_for_bit(
     mechanism: str, tmp_path: Path, make_checkpoint: Make, make_episode: Record
 ) -> None:
@@ -192,7 +193,7 @@ def test_snapshots_that_do_not_fit_are_named_and_change_nothing(
     assert all(np.array_equal(after[name], good[name], equal_nan=good[name].dtype.kind == "f") for name in good)
 
 
-@pytest.mark.parametrize("mechanism", registry.names())
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_unusable_observations_leave_the_memory_untouched(
     mechanism: str, tmp_path: Path, make_checkpoint: Make, make_episode: Record
 ) -> None:
