@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,11 +41,12 @@ def tiny_checkpoint(
     clock: ClockRule | None = None,
     policy: bool = True,
     task: str = "origin",
+    options: Mapping[str, Any] | None = None,
 ) -> str:
     """Write a checkpoint with random weights into `folder` and return its model_id.
 
     Signature depth 2, three slots of width 8, a one-layer policy with chunks of 4 ticks that stays near the arms'
-    middle.
+    middle. options: of the mechanism.
     """
     torch.manual_seed(seed)
     observation = observation or default_arm()
@@ -52,7 +55,7 @@ def tiny_checkpoint(
     depth = DEPTH if uses_signature else 0
     signature = sum(observation.state_dim**level for level in range(1, depth + 1))
     dims = MemoryDims(content=encoder.content_dim, signature=signature, width=WIDTH, slots=SLOTS)
-    memory = registry.build(mechanism, dims).eval()
+    memory = registry.build(mechanism, dims, options).eval()
     statistics = (standardiser(observation.state_dim, seed, masked=3),)
     statistics += tuple(standardiser(signature, seed + i) for i in (1, 2)) if uses_signature else ()
     model = MemoryModel(ContentEncoder(encoder), memory, *statistics)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fixtures import tiny_checkpoint
 from nodes.panel import check_valid, diagnostics, drawn, of, picture, rgb, scene, words
+from visualization_msgs.msg import Marker
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.msg import MemoryDiagnostics
@@ -147,12 +148,36 @@ def test_an_open_gate_is_not_seen_as_refused():
     assert "due" not in words(of(markers, "figures"))
 
 
-@pytest.mark.parametrize("mechanism", registry.names())
-def test_every_mechanism_describes_itself(mechanism: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gate_bias", [20.0, -20.0])
+def test_a_gated_mechanism_shows_whether_it_wrote(gate_bias, tmp_path):
+    tiny_checkpoint(tmp_path, "trace+gate", options={"gate_bias": gate_bias})
+    messages, markers = live(tmp_path)
+    shut = gate_bias < 0
+    assert [message.wrote for message in messages] == [message.due and not shut for message in messages]
+    (dots,) = of(markers, "refusals" if shut else "writes")
+    assert len(dots.points) == messages[-1].due_count == 6
+    assert ("refused" in words(of(markers, "gate_label"))) == shut
+    assert ("0 of 6 due" in words(of(markers, "figures"))) == shut
+
+
+@pytest.mark.parametrize("mechanism", [*registry.names(), "trace+gate"])
+def test_every_mechanism_describes_itself(mechanism, tmp_path):
     tiny_checkpoint(tmp_path, mechanism)
-    runtime, config, rng = MemoryRuntime.from_checkpoint(tmp_path), default_arm(), np.random.default_rng(0)
-    memory, shown = runtime.model.memory, scene()
+    memory = MemoryRuntime.from_checkpoint(tmp_path).model.memory
+    messages, markers = live(tmp_path)
+    message, count = messages[-1], memory.slot_count
+    assert [len(getattr(message, name)) for name in ("route", "write_strength", "slot_norms")] == [count] * 3
+    assert (message.slot_kind, message.due_count) == (memory.slot_kind, 6)
+    assert len(of(markers, "slots")) == count <= 64
+    assert entries.how_many(message) in words(of(markers, "captions"))
+    assert len(of(markers, "writes")) + len(of(markers, "refusals")) == bool(count)
+
+
+def live(checkpoint: Path) -> tuple[list[MemoryDiagnostics], list[Marker]]:
+    """Twelve ticks of a checkpoint's diagnostics, and the markers of the last."""
+    runtime, config, rng = MemoryRuntime.from_checkpoint(checkpoint), default_arm(), np.random.default_rng(0)
     messages: list[MemoryDiagnostics] = []
+    shown = scene()
     for tick in range(12):
         images = {c: rng.integers(0, 256, (48, 48, 3), dtype=np.uint8) for c in config.camera_names}
         state = np.concatenate([np.zeros(3), rng.uniform(-1, 1, 14)])
@@ -162,10 +187,4 @@ def test_every_mechanism_describes_itself(mechanism: str, tmp_path: Path) -> Non
         messages.append(diagnostics_message(report, ["overhead"], {"overhead": StreamCounters()}, []))
         shown.on_diagnostics(messages[-1], 0.0)
         check_valid(array := shown.picture(0.0))
-    message, markers = messages[-1], drawn(array)
-    count = memory.slot_count
-    assert [len(getattr(message, name)) for name in ("route", "write_strength", "slot_norms")] == [count] * 3
-    assert (message.slot_kind, message.due_count) == (memory.slot_kind, 6)
-    assert len(of(markers, "slots")) == count <= 64
-    assert entries.how_many(message) in words(of(markers, "captions"))
-    assert len(of(markers, "writes")) + len(of(markers, "refusals")) == bool(count)
+    return messages, drawn(array)

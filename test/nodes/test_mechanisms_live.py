@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fixtures import WIDTH, tiny_checkpoint
@@ -19,6 +20,12 @@ from trace_memory_ros.runtime.model import MemoryModel
 
 NODE = "memory_node"
 READY_S = 120.0
+SHUT = {"gate_bias": -20.0}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in registry.names()},
+    "trace+gate": ("trace+gate", {"gate_bias": 20.0}),
+    "trace+gate, shut": ("trace+gate", SHUT),
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +81,10 @@ def arrays(condition: MemoryCondition) -> list[list[float]]:
     return [list(part) for part in (condition.tokens, condition.vector, condition.read_weights, condition.address)]
 
 
-@pytest.mark.parametrize("mechanism", registry.names())
-def test_every_mechanism_runs_live(mechanism: str, tmp_path: Path, process: NodeProcess, robot: Robot) -> None:
-    model_id = tiny_checkpoint(tmp_path, mechanism, policy=False)
+@pytest.mark.parametrize("case", CASES)
+def test_every_mechanism_runs_live(case: str, tmp_path: Path, process: NodeProcess, robot: Robot) -> None:
+    mechanism, options = CASES[case]
+    model_id = tiny_checkpoint(tmp_path, mechanism, policy=False, options=options)
     memory = MemoryModel.from_checkpoint(load(tmp_path)).memory
     robot.client.set_parameters(NODE, {"checkpoint": str(tmp_path)})
     robot.client.change_state(NODE, "configure")
@@ -88,6 +96,9 @@ def test_every_mechanism_runs_live(mechanism: str, tmp_path: Path, process: Node
             check_shapes(condition, record, memory)
         assert [record.due for _, record in answers] == [True, False, True, False]
         assert answers[-1][1].due_count == 2
+        if options == SHUT:
+            assert not any(condition.wrote for condition, _ in answers)
+            assert all(record.gate < 0.5 and not any(record.write_strength) for _, record in answers)
         assert answers[-1][1].write_count == sum(condition.wrote for condition, _ in answers)
         robot.client.trigger(f"{NODE}/snapshot")
         expected = [robot.tick(seed)[0] for seed in (4, 5)]
