@@ -42,8 +42,3 @@ class SymbolModel(nn.Module):
         states, _, records = self.memory.scan(xs, start, torch.ones_like(asked))
         readout = self.memory.read(xs.map(lambda field: field[asked]), tuple(part[asked] for part in states))
         return Recalled(self.head(readout.vector), readout.vector, xs, states, records)
-
-    @property
-    def parameter_count(self) -> int:
-        """All trained numbers."""
-        return sum(parameter.numel() for parameter in self.parameters())

@@ -52,10 +52,14 @@ class Progress(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """teacher: the moving average of the weights. progress: every `report_every` steps and at the end."""
+    """teacher: the moving average of the weights. progress: every `report_every` steps and at the end.
+
+    parameters: how many numbers the losses reached.
+    """
 
     teacher: SymbolModel
     progress: list[Progress]
+    parameters: int
 
 
 def train(
@@ -89,7 +93,7 @@ def train(
             values = {name: float(loss.detach()) for name, loss in losses.items()}
             progress.append(Progress(step, values, float(success), float(write_rate)))
             report(progress[-1])
-    return Trained(teacher, progress)
+    return Trained(teacher, progress, sum(p.numel() for p in model.parameters() if p.grad is not None))
 
 
 def _losses(

@@ -1,0 +1,125 @@
+"""sparse_recall: what AURA's gate opens for, the rate knob rho, and a state that stays flat over an endless stream."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trace_memory_ros.bench.recall_tasks.aura_variants import (
+    DENSE,
+    GATED,
+    VARIANTS,
+    Cell,
+    Job,
+    Outcome,
+    figures_of,
+    spread,
+    submit,
+    workers,
+)
+from trace_memory_ros.bench.recall_tasks.endless import walk
+from trace_memory_ros.learning.recall.trainer import RecallRecipe
+from trace_memory_ros.memory import registry
+from trace_memory_ros.tasks.recall.sparse_recall import SparseRecall
+
+TASK = SparseRecall()
+RHOS = (0.05, 0.20, 0.50, 0.85)
+DEFAULT_RHO = 0.15
+# Section 6.9: one seed each, 350 training steps.
+PAPER: dict[str, Any] = {
+    "gate": {"event": 0.829, "filler": 0.318, "query": 0.236},
+    "selectivity": 2.61,
+    "success": 0.982,
+    "write_rate": 0.24,
+    "sweep": {"0.05": [0.420, 0.023], "0.2": [0.988, 0.383], "0.5": [0.979, 0.467], "0.85": [0.981, 0.507]},
+    "cache_ratio": 6061,
+}
+RECIPE = RecallRecipe(steps=350, batch=64)
+STREAMS = 512
+ENDLESS_STEPS, QUICK_ENDLESS_STEPS = 100_000, 10_000
+TARGET_SELECTIVITY = 2.5
+
+
+def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
+    """Train, measure, sweep and walk; prints a table and returns the figures."""
+    del out_dir
+    seeds = 1 if quick else seeds
+    walker = partial(endless, steps=QUICK_ENDLESS_STEPS if quick else ENDLESS_STEPS)
+    jobs = {
+        GATED: replace(job_of(GATED, {"rho": DEFAULT_RHO}), extra=walker),
+        DENSE: job_of(DENSE, {}),
+        **{f"rho {rho:g}": job_of(GATED, {"rho": rho}) for rho in RHOS},
+    }
+    with workers() as pool:
+        running = {name: submit(pool, job, seeds) for name, job in jobs.items()}
+        outcomes = {name: [future.result() for future in running[name]] for name in jobs}
+    variants = {name: figures_of(job, outcomes[name]) for name, job in jobs.items()}
+    figures = {
+        "task": asdict(TASK),
+        "chance": 1 / TASK.symbols,
+        "needed_write_rate": TASK.needed_write_rate,
+        "recipe": asdict(RECIPE),
+        "seeds": seeds,
+        "paper": PAPER,
+        "variants": {name: variants[name] for name in (GATED, DENSE)},
+        "selectivity": selectivity(outcomes[GATED]),
+        "sweep": {f"{rho:g}": variants[f"rho {rho:g}"] for rho in RHOS},
+        "endless": [outcome.extra for outcome in outcomes[GATED]],
+    }
+    show(figures)
+    return figures
+
+
+def job_of(name: str, options: dict[str, Any]) -> Job:
+    """The training of a variant with more options."""
+    variant = VARIANTS[name]
+    label = ", ".join((name, *(f"{key} {value:g}" for key, value in options.items())))
+    return Job(label, variant.memory, {**variant.options, **options}, TASK, RECIPE, 0, STREAMS)
+
+
+def endless(cell: Cell, steps: int) -> dict[str, Any]:
+    """The trained memory, live, on one stream of so many steps; d_k + d_v numbers per step for the growing cache."""
+    options = registry.config_of(cell.model.memory)["options"]
+    return walk(cell.model, replace(TASK, steps=steps), options["key_width"] + options["value_width"], seed=0)
+
+
+def selectivity(outcomes: list[Outcome]) -> dict[str, Any]:
+    """How much more the gate opens for events than for filler: ratio of its probability p, difference in writes."""
+    ratio = spread([outcome.gate_by_kind["event"] / outcome.gate_by_kind["filler"] for outcome in outcomes])
+    gap = spread([outcome.written_by_kind["event"] - outcome.written_by_kind["filler"] for outcome in outcomes])
+    return {"probability_ratio": ratio, "written_share_gap": gap, "met": ratio["mean"] >= TARGET_SELECTIVITY}
+
+
+def show(figures: dict[str, Any]) -> None:
+    """Print success and gate by rho, the selectivity and the endless stream."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"sparse_recall: {figures['seeds']} seeds, chance {figures['chance']:.2f}")
+    for column in ("", "success", "writes/step", *(f"p {kind}" for kind in TASK.kinds), "paper: success, writes"):
+        table.add_column(column, justify="right" if column else "left")
+    rows = {f"rho {rho}": (row, PAPER["sweep"][rho]) for rho, row in figures["sweep"].items()}
+    papers = {GATED: [PAPER["success"], PAPER["write_rate"]], DENSE: [1.0, 1.0]}
+    rows |= {name: (row, papers[name]) for name, row in figures["variants"].items()}
+    for name, (row, paper) in rows.items():
+        table.add_row(
+            name,
+            f"{row['success']['mean']:.3f}",
+            f"{row['write_rate']['mean']:.3f}",
+            *(f"{row['gate_by_kind'][kind]:.3f}" for kind in TASK.kinds),
+            f"{paper[0]:.3f}, {paper[1]:.3f}",
+        )
+    console = Console(width=140)
+    console.print(table)
+    ratio = figures["selectivity"]["probability_ratio"]["mean"]
+    console.print(f"selectivity event : filler {ratio:.1f} (target {TARGET_SELECTIVITY}, paper {PAPER['selectivity']})")
+    for walked in figures["endless"]:
+        first, last = walked["success_first_tenth"], walked["success_last_tenth"]
+        console.print(
+            f"{walked['steps']:,} live steps: state always {walked['state_bytes']} bytes, growing cache "
+            f"{walked['cache_bytes']:,}, {walked['cache_ratio']:,.0f}x (paper {PAPER['cache_ratio']:,}x at 100,000); "
+            f"success {first:.3f} in the first tenth, {last:.3f} in the last",
+            highlight=False,
+        )
