@@ -6,7 +6,6 @@ import os
 import statistics
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +92,7 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
     recipe = MqarRecipe(steps=300, evaluation_batches=4) if quick else MqarRecipe()
     chosen = [SEEDS[i] if i < len(SEEDS) else SEEDS[-1] + i for i in range(seeds)]
     figures: dict[str, Any] = {"recipe": {**asdict(recipe), "backbone": asdict(Backbone()), "seeds": chosen}}
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         figures["learning_rate"], figures["accuracy"] = _train_all(pool, recipe, chosen, (3e-3,) if quick else RATES)
     figures["accuracy_paper"] = PAPER
     figures["state_norm_at_1000"] = study.state_norms(seeds)
