@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from trace_memory_ros.evaluation.statistics import bootstrap_interval, percentiles, wilson_interval
+from trace_memory_ros.evaluation.statistics import bootstrap_interval, percentiles, t_interval, wilson_interval
 
 Z = 1.959963984540054
 
@@ -96,3 +96,20 @@ def test_percentiles_interpolate_linearly() -> None:
 def test_bad_input_is_named(call, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_t_interval_against_a_worked_example() -> None:
+    # Mean 5, standard deviation 1, n = 3: 5 +- 4.303 / sqrt(3).
+    assert t_interval([4.0, 5.0, 6.0]) == pytest.approx((5 - 2.4843, 5 + 2.4843), abs=1e-3)
+    assert t_interval([2.0, 2.0]) == (2.0, 2.0)
+
+
+def test_t_interval_covers_the_truth_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(0).normal(3.0, 2.0, (4000, 4))
+    covered = [low <= 3.0 <= high for low, high in map(t_interval, draws)]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.012)
+
+
+def test_one_value_has_no_t_interval() -> None:
+    with pytest.raises(ValueError, match="more seeds"):
+        t_interval([1.0])
