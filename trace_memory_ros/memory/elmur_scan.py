@@ -38,8 +38,9 @@ class Line:
     def buffers(self) -> Tensor:
         """The buffer after each step `(B, T + 1, L, d)`, zero beyond its count."""
         place = torch.arange(self.length, device=self.tokens.device)
-        rows = torch.arange(len(self.tokens), device=self.tokens.device)[:, None, None]
-        tokens = self.tokens[rows, self.segment[..., None] * self.length + place]
+        rows = torch.arange(len(self.tokens), device=self.tokens.device)[:, None]
+        segments = self.tokens.reshape(len(rows), -1, self.length, self.tokens.shape[-1])
+        tokens = segments[rows, self.segment]
         return torch.where((place < self.count[..., None])[..., None], tokens, 0.0)
 
 
