@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.memory.prism_layers import GATES, LocalEncoder, keep_size
+from trace_memory_ros.memory.prism_layers import GATES, LocalEncoder
 from trace_memory_ros.memory.prism_ring import GlobalEncoder, Ring, rings_after
 
 
@@ -84,7 +84,6 @@ class PrismMemory(Memory):
         self.fuse = nn.Linear(width, dims.width)
         self.token_out = nn.Linear(width, dims.width)
         self.nothing = nn.Parameter(torch.zeros(dims.width))
-        self.apply(keep_size)
         self.register_buffer("ages", age_codes(config.window, dims.width), persistent=False)
 
     @property

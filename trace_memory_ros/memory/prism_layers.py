@@ -56,7 +56,6 @@ class GatedLayer(nn.Module):
         self.ffn = nn.Sequential(nn.Linear(width, hidden), nn.SiLU(), nn.Linear(hidden, width))
         half = width // heads // 2
         self.register_buffer("frequency", 10_000.0 ** (-torch.arange(half) / half), persistent=False)
-        self.apply(keep_size)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value `(..., w)` of inputs `(..., w)`, heads side by side, not rotated yet."""
@@ -95,7 +94,6 @@ class LocalEncoder(nn.Module):
         self.norm = nn.RMSNorm(width)
         self.latent = nn.Parameter(torch.randn(width) / math.sqrt(width))
         self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.apply(keep_size)
 
     def forward(self, tokens: Tensor) -> Tensor:
         normed = self.norm(self.block(tokens))
@@ -103,16 +101,6 @@ class LocalEncoder(nn.Module):
         key, value = split(self.key(normed), self.heads), split(self.value(normed), self.heads)
         summary: Tensor = self.out(merge(functional.scaled_dot_product_attention(query, key, value)))
         return summary[..., 0, :]
-
-
-def keep_size(module: nn.Module) -> None:
-    """Begin a linear layer with outputs as large as its inputs; PyTorch's begin a third of that in variance.
-
-    On the arm the memory then learned in some 175 steps what took it 275 to 400 before: what a tick retrieved passes
-    four layers and a gate on its way out.
-    """
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
 
 
 def split(x: Tensor, heads: int) -> Tensor:
