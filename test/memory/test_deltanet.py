@@ -74,6 +74,14 @@ def test_only_the_delta_rule_keeps_orthogonal_associations(rule: str, remembers:
     assert (kept < 0.5) != remembers
 
 
+def test_a_state_that_fades_at_once_stays_finite(inputs: Inputs) -> None:
+    memory, mask = deltanet(rule="decay"), torch.ones(2, 9, dtype=torch.bool)
+    torch.nn.init.constant_(memory.w_beta.bias, -1e6)
+    xs, start = inputs(2, 9, DIMS, torch.float64), memory.initial_state(2)
+    fast, naive = memory.scan(xs, start, mask), Memory.scan(memory, xs, start, mask)
+    torch.testing.assert_close(fast[0], naive[0])
+
+
 def test_linear_attention_is_a_weighted_mean_of_the_values(inputs: Inputs) -> None:
     torch.manual_seed(1)
     memory = LinearAttentionMemory(DIMS, LinearAttentionConfig(**SIZES)).double()

@@ -86,7 +86,10 @@ class DeltaNetMemory(FastWeightMemory):
         k, v, beta = self.project(xs.content)
         strength = torch.ones_like(beta) if self.decays else beta
         directions = torch.where(mask[..., None], strength[..., None] * k, torch.zeros_like(k))
-        log_decay = torch.where(mask, beta.log(), torch.zeros_like(beta)) if self.decays else None
+        log_decay = None
+        if self.decays:
+            least = torch.finfo(beta.dtype).tiny
+            log_decay = torch.where(mask, beta.clamp(min=least).log(), torch.zeros_like(beta))
         states, error = rank_one_states(S, Writes(k, directions, v, log_decay))
         record = _record(preceding(S, states), error, strength, beta).only_where(mask)
         return (states,), (last(S, states),), record
