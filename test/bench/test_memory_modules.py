@@ -43,7 +43,7 @@ def _plan(tmp_path: Path, **changes: Any) -> plans.Plan:
             "seeds": (0, 1),
             "pairs": 2,
             "conditions": plans.CONDITIONS[:2],
-            "recipe": plans.JOINT,
+            "recipes": plans.JOINT,
             "base_recipes": plans.BASE_RECIPES,
             "out_dir": tmp_path,
             "demos": tmp_path,
@@ -123,7 +123,7 @@ def test_a_job_that_takes_its_process_down_is_lost_alone() -> None:
 
 def test_what_a_run_depends_on_names_its_folder(tmp_path: Path) -> None:
     plan, run = _plan(tmp_path), plans.Run("colour", "trace", 0)
-    longer = _plan(tmp_path, recipe=replace(plan.recipe, steps=plan.recipe.steps + 1))
+    longer = _plan(tmp_path, recipes={"colour": replace(plan.recipes["colour"], steps=999)})
     assert plan.run_folder(run, "a") == _plan(tmp_path, pairs=5).run_folder(run, "a")
     assert len({plan.run_folder(run, "a"), plan.run_folder(run, "b"), longer.run_folder(run, "a")}) == 3
 

@@ -13,6 +13,7 @@ from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.policies.adapters import BEGINNING
 from trace_memory_ros.runtime.checkpoint import load
 
 CALM = Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0)
@@ -94,10 +95,19 @@ def test_a_policy_is_adopted_but_for_its_adapter(tmp_path: Path) -> None:
     other, _ = _start("gru")
     with torch.no_grad():
         other.policy.queries.zero_()
-    adapter = other.policy.adapter.slot_map.weight.clone()
+    adapter, used_to = other.policy.adapter.slot_map.weight.clone(), _token_of(agent)
     build.adopt_policy(other, load(tmp_path))
     torch.testing.assert_close(other.policy.queries, agent.policy.queries, rtol=1e-3, atol=1e-3)  # float16 storage
-    assert torch.equal(other.policy.adapter.slot_map.weight, adapter)
+    begun = other.policy.adapter
+    torch.testing.assert_close(begun.slot_map.weight, BEGINNING * adapter)
+    for layer in (begun.slot_map, begun.summary[-1]):
+        torch.testing.assert_close(layer.bias, used_to, rtol=1e-2, atol=1e-3)
+
+
+def _token_of(memoryless: Agent) -> torch.Tensor:
+    """What a memoryless agent's adapter says."""
+    with torch.no_grad():
+        return memoryless.policy.adapter(torch.zeros(1, 0, 16), torch.zeros(1, 16), torch.zeros(1, 0))[0, 0]
 
 
 def test_a_policy_of_other_sizes_is_not_adopted(tmp_path: Path) -> None:

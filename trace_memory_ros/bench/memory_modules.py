@@ -69,7 +69,7 @@ def run(
         seeds=tuple(range(seeds)),
         pairs=pairs,
         conditions=known_conditions(CONDITIONS),
-        recipe=JOINT,
+        recipes=JOINT,
         base_recipes=BASE_RECIPES,
         out_dir=out_dir,
         demos=demos,

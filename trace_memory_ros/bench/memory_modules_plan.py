@@ -66,7 +66,7 @@ QUICK_CONDITIONS = ("x1", "x4")
 
 BASE_RECIPES = (Recipe(), replace(Recipe(), steps=600))
 """The memoryless policy that every row starts from is trained in two runs, the second from the first's policy."""
-JOINT = replace(
+_JOINT = replace(
     Recipe(),
     memory_first=MemoryFirst(stage_steps=400, settle_steps=50),
     steps=100,
@@ -74,6 +74,11 @@ JOINT = replace(
     warm_up_steps=20,
     frozen_trunk=True,
 )
+JOINT = {
+    "origin": _JOINT,
+    # Picking the part from the tray is what suffers while the policy learns to use a memory.
+    "colour": replace(_JOINT, steps=150, shares=replace(_JOINT.shares, start=0.2)),
+}
 """Short, since the policy can move already: it has to learn what its memory tells it."""
 
 
@@ -98,7 +103,7 @@ class Plan:
     seeds: tuple[int, ...]
     pairs: int
     conditions: tuple[Condition, ...]
-    recipe: Recipe
+    recipes: dict[str, Recipe]
     base_recipes: tuple[Recipe, ...]
     out_dir: Path
     demos: Path
@@ -139,7 +144,7 @@ class Plan:
         content = {
             "schema": SCHEMA,
             "design": _plain(self.design(run.row)),
-            "recipe": self.recipe.to_dict(),
+            "recipe": self.recipes[run.task].to_dict(),
             "base": base_id,
         }
         return self.out_dir / "runs" / f"{run.task}-{run.row}-{run.seed}-{digest(content)}"

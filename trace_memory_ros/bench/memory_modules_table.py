@@ -34,7 +34,7 @@ def figures_of(plan: Plan) -> dict[str, Any]:
         "episodes_per_seed": 2 * plan.pairs,
         "signature_depth": plan.design("trace").depth if "trace" in ROWS else 0,
         "conditions": {c.name: {"label": c.label, **c.changes} for c in plan.conditions},
-        "recipe": plan.recipe.to_dict(),
+        "recipes": {task: plan.recipes[task].to_dict() for task in plan.tasks},
         "tasks": tasks,
         "below_enough": [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if not _enough(r, f)],
         "gate": {task: _gate(rows) for task, rows in tasks.items()},

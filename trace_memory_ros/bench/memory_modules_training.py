@@ -39,7 +39,9 @@ def train_base(plan: Plan, task: str) -> str:
 
 def train_row(plan: Plan, run: Run, folder: Path) -> dict[str, Any]:
     """Train a row's memory, then memory and policy together; the checkpoint goes to `folder`."""
-    return _train(plan.design(run.row), run.task, plan.recipe, run.seed, plan.base_folder(run.task), plan.demos, folder)
+    return _train(
+        plan.design(run.row), run.task, plan.recipes[run.task], run.seed, plan.base_folder(run.task), plan.demos, folder
+    )
 
 
 def _stage(folder: Path, number: int) -> Path:

@@ -15,6 +15,9 @@ from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, 
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.runtime.clock import UpdateClock
 
+START_TICKS = 60
+"""What counts as the start of an episode: until the part is picked."""
+
 
 class Evidence(NamedTuple):
     """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, state `(..., 17)`, xi and delta `(..., S)`."""
@@ -123,7 +126,8 @@ def _stack(parts: list[Evidence]) -> Evidence:
 def sample_reads(
     rng: np.random.Generator, episode: Episode, count: int, shares: ReadShares, reach: int
 ) -> NDArray[np.int64]:
-    """`count` read ticks: near the branch (to `reach` ticks after it), where twins part, at pauses, and anywhere.
+    """`count` read ticks: near the branch (to `reach` ticks after it), where twins part, at pauses, at the start, and
+    anywhere.
 
     What is asked for in particular is rare, and what the joints alone do not tell.
     """
@@ -133,6 +137,7 @@ def sample_reads(
         (shares.near_branch, anywhere[max(branch - 2, 0) : branch + reach]),
         (shares.apart, episode.apart),
         (shares.pauses, episode.pauses),
+        (shares.start, anywhere[:START_TICKS]),
     )
     rest = 1.0 - sum(share for share, ticks in groups if ticks.size)
     kinds = [(share, ticks) for share, ticks in groups if ticks.size] + [(rest, anywhere)]

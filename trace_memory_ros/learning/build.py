@@ -88,7 +88,8 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
 def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
     """Start the policy from another checkpoint's, all but the adapter, which fits that checkpoint's memory alone.
 
-    Raises ValueError when the two policies differ in anything else, naming it.
+    Where that one had no memory, the adapter begins close to the one token that its policy is used to. Raises
+    ValueError when the two policies differ in anything else, naming it.
     """
     theirs = {k: v for k, v in checkpoint.tensors_of("policy.").items() if not k.startswith("adapter.")}
     ours = {k: v for k, v in agent.policy.state_dict().items() if not k.startswith("adapter.")}
@@ -100,6 +101,23 @@ def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
             "Start from a checkpoint of the same task and policy options."
         )
     agent.policy.load_state_dict({k: v for k, v in theirs.items() if not k.endswith(("_mean", "_std"))}, strict=False)
+    used_to = _token_without_memory(checkpoint)
+    if used_to is not None:
+        agent.policy.adapter.begin_near(used_to)
+
+
+@torch.no_grad()
+def _token_without_memory(checkpoint: Checkpoint) -> torch.Tensor | None:
+    """What the adapter of a memoryless checkpoint always says, `(model,)`; None where there was a memory."""
+    assert checkpoint.config.policy is not None
+    adapter = ActPolicy(ActConfig(**checkpoint.config.policy.options)).adapter
+    if adapter.shape.tokens or adapter.shape.address:
+        return None
+    checkpoint.load_into(adapter, "policy.adapter.")
+    nothing = torch.zeros(1, 0)
+    return adapter(nothing[..., None].expand(1, 0, adapter.shape.width), torch.zeros(1, adapter.shape.width), nothing)[
+        0, 0
+    ]
 
 
 def _set_normalisers(policy: ActPolicy, statistics: Statistics) -> None:

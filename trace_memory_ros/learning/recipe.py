@@ -22,14 +22,15 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class ReadShares:
-    """Shares of the read ticks: just around the branch, where twins part, at pauses; the rest lie anywhere."""
+    """Shares of the read ticks: just around the branch, where twins part, at pauses, at the start; rest: anywhere."""
 
     near_branch: float
     apart: float = 0.0
     pauses: float = 0.0
+    start: float = 0.0
 
     def __post_init__(self) -> None:
-        shares = (self.near_branch, self.apart, self.pauses)
+        shares = (self.near_branch, self.apart, self.pauses, self.start)
         if min(shares) < 0 or sum(shares) > 1:
             raise ValueError(f"{self}: shares must not be negative and sum to at most 1")
 
