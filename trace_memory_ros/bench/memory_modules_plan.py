@@ -58,7 +58,7 @@ CONDITIONS = (
     Condition("pause", "10 min pause", {"extra_pause_s": 600.0}, shared=True),
     Condition("decoys", "decoys", {"decoys": 3}),
 )
-HANDOVER = ("x4", 6, ("none", "gru", "trace", "vla"))
+HANDOVER = ("x2", 6, ("none", "gru", "trace", "vla"))
 """Condition, episodes and rows in which the policy takes over from the expert at the branch and drives on."""
 
 QUICK_ROWS = ("none", "gru", "trace")
