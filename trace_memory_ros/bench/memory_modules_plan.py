@@ -165,8 +165,8 @@ def quick_plan(plan: Plan) -> Plan:
 
 def known_rows(rows: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The rows whose mechanism is registered, and the others."""
-    known = registry.names()
-    return tuple(r for r in rows if ROWS[r] in known), tuple(r for r in rows if ROWS[r] not in known)
+    known = {row: ROWS[row].removesuffix(registry.GATED) in registry.names() for row in rows}
+    return tuple(r for r in rows if known[r]), tuple(r for r in rows if not known[r])
 
 
 def known_conditions(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
