@@ -133,7 +133,7 @@ def test_a_read_sees_what_a_written_token_would(inputs: Inputs) -> None:
     bias = layer.token_bias(place, place[:, :, None] < place[:, None])
     tokens = layer.attend_tokens(tokens, bias)
     slots = filled(state.track, memory.initial)[:, 0]
-    tokens, _ = layer.read_memory(tokens, slots, layer.memory_bias(offsets(state.age, place)))
+    tokens = layer.read_memory(tokens, slots, layer.memory_bias(offsets(state.age, place)))
     torch.testing.assert_close(memory.read(xs.at(6), state).vector, memory.out(tokens[:, -1]), atol=1e-12, rtol=0)
 
 
@@ -141,7 +141,7 @@ def test_attention_is_softmax_of_scores_plus_bias() -> None:
     torch.manual_seed(0)
     attention, queries, keys = BiasedAttention(6, 2), torch.randn(1, 3, 6), torch.randn(1, 4, 6)
     bias = torch.randn(1, 2, 3, 4)
-    mixed, weights = attention(queries, keys, bias)
+    mixed, weights = attention(queries, keys, bias), attention.weights(queries, keys, bias)
     q, (k, v) = attention.query(queries)[0], attention.key_value(keys)[0].chunk(2, dim=-1)
     heads = []
     for h, part in enumerate((slice(0, 3), slice(3, 6))):
@@ -159,7 +159,7 @@ def test_the_write_bias_is_the_read_bias_reversed() -> None:
     tokens, slots = torch.randn(1, 4, 6).double(), torch.randn(1, 3, 6).double()
     offset = torch.tensor([[[1, 3, 0], [2, 4, 0], [3, 5, 0], [4, 6, 0]]], dtype=torch.float64)
     bias = layer.memory_bias(offset)
-    _, read = layer.read_memory(tokens, slots, bias)
+    read = layer.mem2tok.weights(tokens, slots, bias)
     assert read[0, :, 0, 1].max() < 1e-6
     proposed = layer.propose(slots, tokens, bias)
     alone = layer.propose(slots[:, :1], tokens[:, 2:3], bias[:, :, 2:3, :1])

@@ -103,8 +103,9 @@ class ElmurMemory(Memory):
         memory, offset, weights = filled(held.track, self.initial), offsets(held.age, position), []
         for index, layer in enumerate(self._layers()):
             tokens = layer.attend_tokens(tokens, layer.token_bias(position, hidden))
-            tokens, attention = layer.read_memory(tokens, memory[:, index], layer.memory_bias(offset))
-            weights.append(attention[:, :, -1].mean(dim=1))
+            slots, read_bias = memory[:, index], layer.memory_bias(offset)
+            weights.append(layer.mem2tok.weights(tokens[:, -1:], slots, read_bias[:, :, -1:])[:, :, 0].mean(dim=1))
+            tokens = layer.read_memory(tokens, slots, read_bias)
         shown = torch.where(held.age[:, None, :, None] > 0, self.show(held.slots), 0.0).flatten(1, 2)
         read_weights = torch.cat(weights, dim=1) / len(weights)
         return Readout(shown, self.out(tokens[:, -1]), read_weights, shown.new_zeros(len(shown), 0))
@@ -137,7 +138,7 @@ class ElmurMemory(Memory):
         for index, layer in enumerate(self._layers()):
             tokens = layer.attend_tokens(tokens, layer.token_bias(position, hidden))
             read_bias = layer.memory_bias(offset)
-            tokens, _ = layer.read_memory(tokens, memory[:, index], read_bias)
+            tokens = layer.read_memory(tokens, memory[:, index], read_bias)
             proposed.append(layer.propose(memory[:, index], tokens, read_bias))
         return torch.stack(proposed, dim=1)
 

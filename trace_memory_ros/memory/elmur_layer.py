@@ -19,13 +19,20 @@ class BiasedAttention(nn.Module):
         self.key_value = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, queries: Tensor, keys: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """`(B, Q, d)`, `(B, K, d)` and a bias `(B or 1, H, Q, K)` to `(B, Q, d)` and weights `(B, H, Q, K)`."""
+    def forward(self, queries: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
+        """`(B, Q, d)`, `(B, K, d)` and a bias `(B or 1, H, Q, K)` to `(B, Q, d)`."""
         query = self._heads(self.query(queries))
         key, value = (self._heads(part) for part in self.key_value(keys).chunk(2, dim=-1))
-        weights = torch.softmax(query @ key.mT / math.sqrt(query.shape[-1]) + bias, dim=-1)
-        mixed: Tensor = self.out((weights @ value).transpose(1, 2).flatten(2))
-        return mixed, weights
+        mixed: Tensor = self.out(
+            functional.scaled_dot_product_attention(query, key, value, attn_mask=bias).transpose(1, 2).flatten(2)
+        )
+        return mixed
+
+    def weights(self, queries: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
+        """What `forward` weighs the keys by, `(B, H, Q, K)`."""
+        query, key = self._heads(self.query(queries)), self._heads(self.key_value(keys).chunk(2, dim=-1)[0])
+        weights: Tensor = torch.softmax(query @ key.mT / math.sqrt(query.shape[-1]) + bias, dim=-1)
+        return weights
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.reshape(*x.shape[:2], self.heads, x.shape[-1] // self.heads).transpose(1, 2)
@@ -94,26 +101,23 @@ class ElmurLayer(nn.Module):
 
         hidden `(B or 1, n, n)`: True where the query of a row must not see the key of a column.
         """
-        bias = self.self_bias((position[:, :, None] - position[:, None]).clamp(min=0))
+        bias: Tensor = self.self_bias((position[:, :, None] - position[:, None]).clamp(min=0))
         return bias.masked_fill(hidden[:, None], -math.inf)
 
     def attend_tokens(self, tokens: Tensor, bias: Tensor) -> Tensor:
         """Causal self-attention (algorithm 1, line 4) of tokens `(B, n, d)`, which `token_bias` makes causal."""
-        mixed, _ = self.self_attention(tokens, tokens, bias)
-        normed: Tensor = self.self_norm(tokens, mixed)
+        normed: Tensor = self.self_norm(tokens, self.self_attention(tokens, tokens, bias))
         return normed
 
-    def read_memory(self, tokens: Tensor, slots: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """mem2tok and FFN (lines 5-7): tokens `(B, n, d)`, slots `(B, M, d)`, B_read `(B, H, n, M)`; and read weights.
+    def read_memory(self, tokens: Tensor, slots: Tensor, bias: Tensor) -> Tensor:
+        """mem2tok and FFN (lines 5-7): tokens `(B, n, d)`, slots `(B, M, d)`, B_read `(B, H, n, M)`.
 
         B_read is `memory_bias` of the offsets t - p.
         """
-        read, weights = self.mem2tok(tokens, slots, bias)
-        enriched: Tensor = self.token_ffn(self.mem2tok_norm(tokens, read))
-        return enriched, weights
+        enriched: Tensor = self.token_ffn(self.mem2tok_norm(tokens, self.mem2tok(tokens, slots, bias)))
+        return enriched
 
     def propose(self, slots: Tensor, tokens: Tensor, bias: Tensor) -> Tensor:
         """tok2mem and FFN (lines 12-14), with B_write = -B_read: what slots `(B, M, d)` would become."""
-        written, _ = self.tok2mem(slots, tokens, -bias.mT)
-        proposed: Tensor = self.memory_ffn(self.tok2mem_norm(slots, written))
+        proposed: Tensor = self.memory_ffn(self.tok2mem_norm(slots, self.tok2mem(slots, tokens, -bias.mT)))
         return proposed

@@ -89,6 +89,6 @@ def _propose(
         if index:
             tokens = layer.attend_tokens(tokens, bias)
         read_bias = layer.memory_bias(offset)
-        tokens, _ = layer.read_memory(tokens, memory[:, index], read_bias)
+        tokens = layer.read_memory(tokens, memory[:, index], read_bias)
         proposed.append(layer.propose(written[:, index, None], tokens, read_bias[rows, :, :, due][..., None]))
     return torch.stack(proposed, dim=1)
