@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -33,12 +36,11 @@ class Contestant:
     options: dict[str, Any] = field(default_factory=dict)
     slots: int = 2
     path: str = "observation"
-    learning_rate: float = 3e-3
     longest: int = LENGTHS[-1]
 
 
 def _elmur(slots: int = 2, longest: int = 9_600, **options: Any) -> Contestant:
-    return Contestant("elmur", {"segment": SEGMENT, **options}, slots, learning_rate=1e-3, longest=longest)
+    return Contestant("elmur", {"segment": SEGMENT, **options}, slots, longest=longest)
 
 
 _NORMED = {"read_norm": True, "address_norm": True}
@@ -48,7 +50,7 @@ CONTESTANTS = {
     "prism, window 30": Contestant("prism", {"window": 30}, longest=1_000),
     "transformer, window 30": Contestant("transformer", {"window": 30, "layers": 2}, longest=1_000),
     "trace, path of what is seen": Contestant("trace", _NORMED, slots=4),
-    "trace, path of progress": Contestant("trace", _NORMED, slots=4, path="progress", longest=100_000),
+    "trace, path of progress": Contestant("trace", _NORMED, slots=4, path="progress"),
     "elmur, 1 slot": _elmur(slots=1),
     "elmur, 4 slots": _elmur(slots=4),
     "elmur, paper's stop-gradient": _elmur(gradient_segments=1),
@@ -57,17 +59,22 @@ CONTESTANTS = {
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
     """Train every contestant that is registered `seeds` times and walk it down corridors of all lengths, both goals."""
-    recipe = RecallRecipe(steps=200, batch=32)
+    recipe = RecallRecipe(steps=300, batch=32, learning_rate=1e-3)
     longest = QUICK_LONGEST if quick else LENGTHS[-1]
     seeds = 1 if quick else seeds
-    results = {}
-    for name, contestant in CONTESTANTS.items():
-        if contestant.memory in registry.names():
-            results[name] = measure(name, contestant, recipe, seeds, min(longest, contestant.longest))
+    names = [name for name, contestant in CONTESTANTS.items() if contestant.memory in registry.names()]
+    jobs = [(name, seed, recipe, min(longest, CONTESTANTS[name].longest)) for name in names for seed in range(seeds)]
+    walks: dict[str, list[Walk]] = {name: [] for name in names}
+    workers = min(len(jobs), len(os.sched_getaffinity(0)))
+    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        for (name, seed, _, _), found in zip(jobs, pool.map(train_and_walk, *zip(*jobs, strict=True)), strict=True):
+            walks[name].append(found)
+            print(f"{name}, seed {seed}: {_line(found)}", flush=True)
+    results = {name: _summary(CONTESTANTS[name], found) for name, found in walks.items()}
     show(results, seeds)
     return {
         "trained_on_steps": TASK.longest,
-        "training": {"steps": recipe.steps, "batch": recipe.batch},
+        "recipe": asdict(recipe),
         "episodes_per_length_and_seed": 2 * PHASES,
         "seeds": seeds,
         "results": results,
@@ -84,34 +91,41 @@ def build(contestant: Contestant, seed: int) -> MazeModel:
     return MazeModel(memory, TASK, contestant.path)
 
 
-def measure(name: str, contestant: Contestant, recipe: RecallRecipe, seeds: int, longest: int) -> dict[str, Any]:
-    """Figures of one contestant; prints a line per seed."""
-    lengths = [length for length in LENGTHS if length <= longest]
-    asked = [length - phase for length in lengths for phase in range(PHASES)]
-    choices, trained, seconds = [], [], []
-    for seed in range(seeds):
-        model = build(contestant, seed)
-        own = RecallRecipe(recipe.steps, recipe.batch, contestant.learning_rate)
-        trained.append(train(model, TASK, own, seed).progress[-1].success)
-        started = time.process_time()
-        choices.append(walk(model.eval(), asked))
-        seconds.append(time.process_time() - started)
-        print(f"{name}, seed {seed}: {_line(choices[-1], lengths)}", flush=True)
-    table = {str(length): _figures([_at(found, length) for found in choices]) for length in lengths}
-    perfect = [length for length in lengths if table[str(length)]["success"] == 1.0]
+class Walk(NamedTuple):
+    """What one training came to: success on its last batch, choices by corridor, CPU seconds of the walk."""
+
+    trained: float
+    choices: list[Choice]
+    seconds: float
+
+
+def train_and_walk(name: str, seed: int, recipe: RecallRecipe, longest: int) -> Walk:
+    """One training of one contestant, and its choices up to `longest`."""
+    model = build(CONTESTANTS[name], seed)
+    success = train(model, TASK, recipe, seed).progress[-1].success
+    started = time.process_time()
+    asked = [length - phase for length in LENGTHS if length <= longest for phase in range(PHASES)]
+    choices = walk(model.eval(), asked)
+    return Walk(success, choices, time.process_time() - started)
+
+
+def _summary(contestant: Contestant, walks: list[Walk]) -> dict[str, Any]:
+    memory = build(contestant, 0).memory
+    steps = max(choice.steps for choice in walks[0].choices)
+    table = {n: _figures([_at(found.choices, n) for found in walks]) for n in LENGTHS if n <= steps}
+    failed = [n for n, figures in table.items() if figures["success"] < 1.0]
     return {
         "memory": contestant.memory,
         "options": contestant.options,
         "slots": contestant.slots,
-        "path": contestant.path if model.memory.uses_signature else None,
-        "learning_rate": contestant.learning_rate,
-        "parameters": sum(p.numel() for p in model.memory.parameters()),
-        "state_bytes": model.memory.state_bytes,
-        "training_success": trained,
-        "steps_walked": max(asked),
-        "cpu_us_per_step": 1e6 * sum(seconds) / (seeds * max(asked)),
-        "perfect_up_to": max((n for i, n in enumerate(lengths) if lengths[: i + 1] == perfect[: i + 1]), default=0),
-        "lengths": table,
+        "path": contestant.path if memory.uses_signature else None,
+        "parameters": sum(p.numel() for p in memory.parameters()),
+        "state_bytes": memory.state_bytes,
+        "training_success": [found.trained for found in walks],
+        "steps_walked": steps,
+        "cpu_us_per_step": 1e6 * sum(found.seconds for found in walks) / (len(walks) * steps),
+        "perfect_up_to": max((n for n in table if not failed or n < failed[0]), default=0),
+        "lengths": {str(n): figures for n, figures in table.items()},
     }
 
 
@@ -132,8 +146,8 @@ def _figures(by_seed: list[list[Choice]]) -> dict[str, Any]:
     }
 
 
-def _line(found: list[Choice], lengths: list[int]) -> str:
-    shares = {n: sum(sum(c.right) for c in _at(found, n)) for n in lengths}
+def _line(found: Walk) -> str:
+    shares = {n: sum(sum(c.right) for c in _at(found.choices, n)) for n in LENGTHS if n <= found.choices[-1].steps}
     return ", ".join(f"{n:,} steps {right}/{2 * PHASES}" for n, right in shares.items())
 
 
