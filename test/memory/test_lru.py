@@ -48,7 +48,8 @@ def naive_write(memory: LruMemory, slots: list[Slot], content: Tensor) -> list[f
     familiar = 1 / (1 + math.exp(-(float(memory.match_slope) * best + float(memory.match_bias)))) if used else 0.0
     least = min(range(len(slots)), key=lambda j: (slots[j].usage, j))
     route = [familiar * match.get(j, 0.0) + (1 - familiar) * (j == least) for j in range(len(slots))]
-    for slot, share in zip(slots, route, strict=True):
+    for slot, part in zip(slots, route, strict=True):
+        share = part * float(torch.sigmoid(memory.phi_strength(seen)))
         slot.key = (1 - share) * slot.key + share * key
         slot.value = (1 - share) * slot.value + share * value
         slot.usage = memory.settings.decay * slot.usage + share
@@ -57,7 +58,9 @@ def naive_write(memory: LruMemory, slots: list[Slot], content: Tensor) -> list[f
     return route
 
 
-@pytest.mark.parametrize("options", [{}, {"match_bias": -1.0, "decay": 0.5, "sharpness": 3.0, "hidden": 4}])
+@pytest.mark.parametrize(
+    "options", [{}, {"match_bias": -1.0, "match_slope": 2.0, "decay": 0.5, "sharpness": 3.0, "hidden": 4}]
+)
 def test_writes_and_reads_follow_the_equations(inputs: Inputs, options: dict[str, float]) -> None:
     memory, xs = build(**options), inputs(1, 12)
     slots, state = [Slot() for _ in range(3)], memory.initial_state(1)
@@ -106,11 +109,11 @@ def test_a_slot_that_is_never_used_again_stays_readable(inputs: Inputs) -> None:
         state = (state[0].clone(), state[1], state[2])
         state[0][0, 1] = -state[0][0, 0]
         state[2][0, 1] = 1.0
-        away = xs.at(0)
         memory.phi_query.load_state_dict(memory.phi_key.state_dict())
         for _ in range(60):
-            _, state, _ = memory.step(away, state, torch.tensor([True]))
-    assert state[2][0].tolist() == pytest.approx([2 / 0.9, LEAST_USAGE, 0.0])
+            _, state, _ = memory.step(xs.at(0), state, torch.tensor([True]))
+        strength = float(torch.sigmoid(memory.phi_strength(memory.norm_content(xs.content[0, 0]))))
+    assert state[2][0].tolist() == pytest.approx([(1 + strength) / 0.9, LEAST_USAGE, 0.0])
 
 
 def test_slots_can_be_set_apart_from_the_dims() -> None:

@@ -3,8 +3,9 @@
 Follows Santoro et al., "Meta-learning with memory-augmented neural networks", 2016, section 3.2. Symbols: e content,
 k key and v value of a write, q read query; K_j, V_j, u_j key, value and usage of slot j; c_j cosine of K_j to k.
 
-Two changes: whether a write goes to what it resembles or to the least used slot is decided from the best resemblance,
-not by one number for all writes; and usage moves at writes only, since reads happen at every tick and change nothing.
+Three changes: whether a write goes to what it resembles or to the least used slot is decided from the best resemblance,
+not by one number for all writes; how much of a slot it replaces is learned from the content; and usage moves at writes
+only, since reads happen at every tick and change nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ LEAST_USAGE = 1e-3
 class LruConfig:
     """slots: 0 for `MemoryDims.slots`; hidden: of the networks, 0 for d; decay: what usage keeps over a write.
 
-    sharpness: initial factor of the cosines; match_bias: initial log odds that a write goes to what it resembles.
+    sharpness: initial factor of the cosines. match_slope, match_bias: initial log odds that a write goes to what it
+    resembles are slope * cosine + bias.
     """
 
     slots: int = 0
     hidden: int = 0
     decay: float = 0.95
     sharpness: float = 10.0
-    match_bias: float = 2.0
+    match_slope: float = 4.0
+    match_bias: float = 0.0
 
     def __post_init__(self) -> None:
         if self.slots < 0 or self.hidden < 0:
@@ -48,11 +51,12 @@ class LruConfig:
 
 
 class Evidence(NamedTuple):
-    """What a tick brings, computed without the slots: unit key, value and unit query, each `(..., d)`."""
+    """What a tick brings, computed without the slots: unit key, value, unit query `(..., d)`, strength `(..., 1)`."""
 
     key: Tensor
     value: Tensor
     query: Tensor
+    strength: Tensor
 
 
 class LruMemory(Memory):
@@ -72,8 +76,9 @@ class LruMemory(Memory):
         self.phi_key = mlp(dims.content, hidden, width)
         self.phi_value = mlp(dims.content, hidden, width)
         self.phi_query = mlp(dims.content, hidden, width)
+        self.phi_strength = nn.Linear(dims.content, 1)
         self.log_sharpness = nn.Parameter(torch.full((2,), config.sharpness).log())
-        self.match_slope = nn.Parameter(torch.tensor(1.0))
+        self.match_slope = nn.Parameter(torch.tensor(config.match_slope))
         self.match_bias = nn.Parameter(torch.tensor(config.match_bias))
         self.out = nn.Linear(width, width)
         self.norm_out = nn.LayerNorm(width)
@@ -116,7 +121,7 @@ class LruMemory(Memory):
     def _evidence(self, x: MemoryInput) -> Evidence:
         content = self.norm_content(x.content)
         key, query = (functional.normalize(phi(content), dim=-1) for phi in (self.phi_key, self.phi_query))
-        return Evidence(key, self.phi_value(content), query)
+        return Evidence(key, self.phi_value(content), query, torch.sigmoid(self.phi_strength(content)))
 
     def _update(self, new: Evidence, state: State) -> tuple[State, WriteRecord]:
         keys, values, usage = state
@@ -127,16 +132,17 @@ class LruMemory(Memory):
         best = (match * resemblance).sum(dim=-1, keepdim=True)
         familiar = torch.sigmoid(self.match_slope * best + self.match_bias) * any_used
         route = familiar * match + (1 - familiar) * _least(usage)
-        share = route[..., None]
+        strength = route * new.strength
+        share = strength[..., None]
         reads = self._attend(new.query, keys, usage) * any_used
-        usage = self.settings.decay * usage + route + reads
+        usage = self.settings.decay * usage + strength + reads
         state = (
             (1 - share) * keys + share * new.key[:, None],
             (1 - share) * values + share * new.value[:, None],
             torch.where(usage > 0, usage.clamp(min=LEAST_USAGE), usage),
         )
         ones = torch.ones_like(route[:, 0])
-        return state, WriteRecord(route, route, ones, torch.zeros_like(ones), ones.bool())
+        return state, WriteRecord(route, strength, ones, torch.zeros_like(ones), ones.bool())
 
     def _attend(self, query: Tensor, keys: Tensor, usage: Tensor) -> Tensor:
         """Read weights `(B, K)`; alike over all slots while none is used."""
