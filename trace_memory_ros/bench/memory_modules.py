@@ -77,7 +77,8 @@ def run(
     )
     plan = quick_plan(plan) if quick else plan
     prepare(plan, workers)
-    do_all(partial(jobs.carry_out, plan), plan.runs(), workers, _say)
+    for unfinished, reason in do_all(partial(jobs.carry_out, plan), plan.runs(), workers, _say):
+        _say(f"{unfinished}: {reason}")
     figures = figures_of(plan)
     show(figures, console)
     for path in write_plots(figures, out_dir):

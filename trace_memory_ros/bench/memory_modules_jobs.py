@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 
 from trace_memory_ros.bench.memory_modules_listening import Listener
@@ -36,7 +37,7 @@ def record(plan: Plan, what: tuple[str, int, Condition]) -> str:
 
 def recording_path(plan: Plan, scenario: Scenario) -> Path:
     """Where a recorded episode is kept; it depends on the base's normaliser and clock, which all rows share."""
-    key = digest({"scenario": scenario_key(scenario), "base": plan.base_folder(scenario.task).name})
+    key = digest({"scenario": scenario_key(scenario), "base": _base_id(plan.base_folder(scenario.task))})
     return plan.out_dir / "recordings" / scenario.task / f"{scenario.seed}-{scenario.cue}-{key}.npz"
 
 
@@ -57,7 +58,12 @@ def carry_out(plan: Plan, run: Run) -> str:
 
 def run_folder(plan: Plan, run: Run) -> Path:
     """Folder of a run; the base must be there."""
-    return plan.run_folder(run, load(plan.base_folder(run.task)).model_id)
+    return plan.run_folder(run, _base_id(plan.base_folder(run.task)))
+
+
+@lru_cache
+def _base_id(folder: Path) -> str:
+    return load(folder).model_id
 
 
 def _measure(plan: Plan, run: Run, folder: Path, store: Store) -> str:
