@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -76,7 +78,8 @@ def test_resident_growth_sees_the_bigger_step() -> None:
 
 def test_quality_reports_every_gate_and_context() -> None:
     sizes = QualitySizes(stages=(Stage(12, 2, 4),), contexts=(12, 20), tests=4, demonstrations=5, width=16, heads=2)
-    figures = quality(sizes, 2)
+    with ThreadPoolExecutor(1) as pool:
+        figures = quality(sizes, 2, pool)
     for name in (*GATES, "feature_minus_blind", "feature_minus_none"):
         assert set(figures[name]) == {"context_12", "context_20"}
         assert len(figures[name]["context_20"]["seeds"]) == 2

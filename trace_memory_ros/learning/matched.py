@@ -18,7 +18,7 @@ MATCHED: dict[str, dict[str, Any]] = {
     "gru": {"hidden": 96},
     "linear_attention": {"hidden": 285},
     "lru": {"hidden": 120},
-    "prism": {"window": 64, "width": 36},
+    "prism": {"window": 64, "width": 40, "layers": 1, "hidden": 104},
     "retrieval": {"hidden": 120},
     "trace": _TRACE,
     "trace+gate": {"inner": _TRACE, "hidden": 12},
