@@ -149,6 +149,16 @@ def test_laps_and_decoys_work_here_too(env: ArmEnv) -> None:
     assert later > 2.2 * first
 
 
+def test_a_decoy_ends_where_new_cues_are_shown(env: ArmEnv) -> None:
+    scenario = sequence(7, (0, 1, 1), overwrite=(1, 1, 0), decoys=6, noise_std_rad=0.0)
+    shown = [
+        (env.decoy is not None, step.outcome.cue_visible, step.decides)
+        for step in demonstrate(env, scenario, render=False)
+    ]
+    assert sum(decoy for decoy, _, _ in shown) > 30
+    assert not any(decoy and (cue or decides) for decoy, cue, decides in shown)
+
+
 def follow(env: ArmEnv, truth: Scenario, driven: Scenario) -> None:
     """Play under `truth` what the expert does in `driven`."""
     actions = [step.action for step in demonstrate(env, driven, render=False)]

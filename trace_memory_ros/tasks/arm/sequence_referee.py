@@ -83,6 +83,9 @@ class SequenceReferee(Referee):
         index = self._pace.shown(elapsed_s, len(cues))
         self.panel = cues[index] if index >= 0 else GREY
         self.cue_visible = elapsed_s < self._show_s
+        if self.cue_visible:
+            # One of the leg to station 2 may still be lit.
+            self.decoy = None
 
     def _over(self) -> bool:
         done = len(self.visits) == len(self.scenario.answers)
