@@ -199,3 +199,15 @@ def test_plots_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     paths = write_plots({"tasks": {"origin": rows, "colour": rows}, "conditions": conditions}, tmp_path)
     assert [path.name for path in paths] == ["memory_modules_delay.png", "memory_modules_writes.png"]
     assert all(1_000 < path.stat().st_size < 300_000 for path in paths)
+
+
+def test_a_read_can_be_given_the_address_of_another_recording(heard: Recording) -> None:
+    listener = Listener(WEIGHTS / "colour_trace")
+    before = heard.writes < heard.branch_tick - 60
+    elsewhere = replace(
+        heard, state=heard.state[:-60], writes=heard.writes[before], thumbnails=heard.thumbnails[before]
+    )
+    (own, _), (same, _), (other, _) = (listener.hear([heard], asked) for asked in (None, [heard], [elsewhere]))
+    assert np.array_equal(own.address, same.address)
+    assert np.array_equal(own.tokens, other.tokens)
+    assert not np.allclose(own.address, other.address, atol=1e-3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -72,6 +72,7 @@ def _measure(plan: Plan, run: Run, folder: Path, store: Store) -> str:
     driven = store.get("closed_loop", _settings(scenarios), lambda: _drive(folder, run.task, scenarios))
     words = [f"held out {trained['held_out_branch_accuracy']:.2f}", f"closed loop {_share(driven):.2f}"]
     words += _hear(plan, run, folder, store)
+    _hear_addressed_as_trained(plan, run, folder, store)
     _hand_over(plan, run, folder, store)
     return ", ".join(words)
 
@@ -93,6 +94,23 @@ def _hear(plan: Plan, run: Run, folder: Path, store: Store) -> list[str]:
     return words
 
 
+def _hear_addressed_as_trained(plan: Plan, run: Run, folder: Path, store: Store) -> None:
+    """At longer delays, let memories that read by the signature read with the one the same scene has after a lap."""
+    if not plan.design(run.row).depth:
+        return
+    for condition in (c for c in plan.conditions if "laps" in c.changes):
+        scenarios = plan.scenarios(run.task, run.seed, condition)
+        long, short = ([recording_path(plan, s) for s in some] for some in (scenarios, map(_one_lap, scenarios)))
+        part, settings = f"addressed_as_trained_{condition.name}", _settings(scenarios)
+        if store.read(part, settings) is None and all(path.exists() for path in (*long, *short)):
+            heard = [[Recording.load(path) for path in paths] for paths in (long, short)]
+            store.write(part, settings, _listen(Listener(folder), scenarios, *heard))
+
+
+def _one_lap(scenario: Scenario) -> Scenario:
+    return replace(scenario, laps=1)
+
+
 def _settings(scenarios: Sequence[Scenario]) -> Figures:
     return {"scenarios": digest([scenario_key(scenario) for scenario in scenarios])}
 
@@ -103,12 +121,17 @@ def _drive(folder: Path, task: str, scenarios: Sequence[Scenario], expert_ticks:
         return {"episodes": [asdict(loop.run(s, ticks)) for s, ticks in zip(scenarios, lead_in, strict=True)]}
 
 
-def _listen(listener: Listener, scenarios: Sequence[Scenario], recordings: Sequence[Recording]) -> Figures:
+def _listen(
+    listener: Listener,
+    scenarios: Sequence[Scenario],
+    recordings: Sequence[Recording],
+    addressed_as: Sequence[Recording] | None = None,
+) -> Figures:
     period_s = listener.checkpoint.config.observation.tick_period_ms / 1e3
     return {
         "episodes": [
             {"seed": s.seed, "cue": s.cue, "success": d.right, "writes": d.writes, "elapsed_s": d.ticks * period_s}
-            for s, d in zip(scenarios, listener.decide(recordings), strict=True)
+            for s, d in zip(scenarios, listener.decide(recordings, addressed_as), strict=True)
         ]
     }
 

@@ -47,12 +47,16 @@ class Listener:
         self.policy.eval()
 
     @torch.inference_mode()
-    def decide(self, recordings: Sequence[Recording]) -> list[Decision]:
+    def decide(
+        self, recordings: Sequence[Recording], addressed_as: Sequence[Recording] | None = None
+    ) -> list[Decision]:
         """Decide at the branch of each; recordings `2i` and `2i + 1` are twins.
 
-        Raises ValueError for recordings that were made for another clock or normaliser.
+        addressed_as: read with the signature that these others have at their branch, to tell a memory that has lost the
+        cue from one that is asked wrongly. Raises ValueError for recordings that were made for another clock or
+        normaliser.
         """
-        readout, wrote = self.hear(recordings)
+        readout, wrote = self.hear(recordings, addressed_as)
         images = _pixels(np.stack([r.images for r in recordings]))
         state = torch.from_numpy(np.stack([r.state[-1] for r in recordings]).astype(np.float32))
         chunks = self.policy(images, state, (readout.tokens, readout.vector, readout.address))
@@ -63,12 +67,18 @@ class Listener:
         return [Decision(*each) for each in zip(right.tolist(), wrote.tolist(), ticks, strict=True)]
 
     @torch.inference_mode()
-    def hear(self, recordings: Sequence[Recording]) -> tuple[Readout, Tensor]:
+    def hear(
+        self, recordings: Sequence[Recording], addressed_as: Sequence[Recording] | None = None
+    ) -> tuple[Readout, Tensor]:
         """What the memory says at the branch after all writes before it, `(B, ...)`, and how often it wrote `(B,)`."""
         memory = self.model.memory
         evidence = [self._evidence(recording) for recording in recordings]
         writes = _Evidence._make(_padded(fields) for fields in zip(*(e[0] for e in evidence), strict=True))
         branch = _Evidence._make(np.stack(fields) for fields in zip(*(e[1] for e in evidence), strict=True))
+        if addressed_as is not None:
+            addresses = [self._evidence(recording)[1] for recording in addressed_as]
+            xi, delta = (np.stack([getattr(a, name) for a in addresses]) for name in ("xi", "delta"))
+            branch = branch._replace(xi=xi, delta=delta)
         counts = torch.tensor([len(recording.writes) for recording in recordings])
         anchor = self._content(_Evidence._make(f[:, 0] for f in writes))
         state = memory.initial_state(len(recordings))

@@ -59,6 +59,11 @@ def _row(plan: Plan, task: str, row: str) -> dict[str, Any]:
         "closed_loop": success_of(_parts(stores, "closed_loop")),
         "heard": {c.name: success_of(_parts(stores, f"heard_{c.name}")) for c in plan.conditions},
     }
+    figures["addressed_as_trained"] = {
+        c.name: found
+        for c in plan.conditions
+        if (found := success_of(_parts(stores, f"addressed_as_trained_{c.name}"))) is not None
+    }
     figures["agreement"] = {
         "driven": _agreement(stores, "closed_loop", f"heard_{plan.conditions[0].name}"),
         "handed_over": _agreement(stores, "handed_over", f"heard_{plan.handover[0]}"),
