@@ -185,7 +185,9 @@ def test_a_failed_run_is_in_the_figures_and_the_others_too(tmp_path: Path, monke
     done.write("training", {}, trained | {"memory_s": 0.0, "joint_s": 1.0})
     done.write("closed_loop", {}, _episodes(True, False, False, False))
     monkeypatch.setattr("trace_memory_ros.bench.memory_modules_table.step_times_ms", lambda checkpoints: {})
-    figures = figures_of(plan)["tasks"]["colour"]["none"]
+    everything = figures_of(plan)
+    assert everything["missing"] == ["colour none"]
+    figures = everything["tasks"]["colour"]["none"]
     assert figures["runs"] == 1
     assert figures["failed"] == {"1": "FloatingPointError: the loss is nan at step 7"}
     assert figures["closed_loop"]["success"] == 0.25

@@ -37,6 +37,7 @@ def figures_of(plan: Plan) -> dict[str, Any]:
         "recipes": {task: plan.recipes[task].to_dict() for task in plan.tasks},
         "tasks": tasks,
         "below_enough": [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if not _enough(r, f)],
+        "missing": [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if f["runs"] < len(plan.seeds)],
         "gate": {task: _gate(rows) for task, rows in tasks.items()},
     }
 
@@ -127,7 +128,7 @@ def _agreement(stores: Sequence[Store], driven: str, decided: str) -> dict[str, 
 
 def _enough(row: str, figures: Figures) -> bool:
     driven = figures.get("closed_loop")
-    return row == "none" or (driven is not None and driven["success"] >= ENOUGH)
+    return row == "none" or driven is None or driven["success"] >= ENOUGH
 
 
 def _gate(rows: dict[str, Figures]) -> dict[str, Any] | None:
@@ -151,6 +152,8 @@ def show(figures: dict[str, Any], console: Console) -> None:
         for row, found in rows.items():
             table.add_row(row, *_cells(found, list(figures["conditions"])))
         console.print(table)
+    if figures["missing"]:
+        console.print(f"without all their runs: {', '.join(figures['missing'])}")
     if figures["below_enough"]:
         console.print(f"below {ENOUGH} at the trained delay: {', '.join(figures['below_enough'])}")
 
