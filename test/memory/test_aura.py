@@ -314,8 +314,8 @@ def test_a_token_gate_trains_instead_of_collapsing() -> None:
     memory = AuraMemory(MemoryDims(content=4, signature=0, width=16, slots=1), options)
     optimiser = torch.optim.Adam(memory.parameters(), lr=1e-2)
     generator, mask = torch.Generator().manual_seed(1), torch.ones(32, 16, dtype=torch.bool)
-    for step in range(150):
-        memory.anneal(step / 150)
+    for step in range(90):
+        memory.anneal(step / 90)
         returns = torch.rand(32, 16, 1, generator=generator) < 0.4
         pattern, noise = (torch.randn(32, n, 3, generator=generator) for n in (1, 16))
         content = torch.cat((torch.where(returns, pattern, noise), returns.float()), dim=-1)
