@@ -2,103 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 Rows = dict[str, dict[str, Any]]
 
-DELAYS = ("x1", "x2", "x4", "x16")
-_COLOURS = dict(
-    zip(
-        (
-            *("trace", "gru", "none", "trace+gate", "transformer", "lru", "retrieval"),
-            *("aura", "vla", "elmur", "prism", "linear_attention", "deltanet"),
-        ),
-        (
-            *("#0f7b6c", "#5566c9", "#9a6a4f", "#4fb3a2", "#c2335b", "#e8a321", "#7a4fb0"),
-            *("#2f8fd0", "#d0602f", "#6b8e23", "#b0307a", "#8a93a0", "#4a5560"),
-        ),
-        strict=True,
-    )
-)
-_MARKERS = "osD^vP*XhdpH8"
+DRIVEN = "closed loop"
+SHARES = LinearSegmentedColormap.from_list("shares", ["#c2335b", "#f0d9c8", "#0f7b6c"])
+"""From chance, where nothing is remembered, to always right."""
+CHANCE = 0.5
+_INK, _FAINT, _RULE = "#1c2430", "#66717f", "#d9dee5"
 _STYLE: Any = {
     "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#d9dee5",
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.edgecolor": _RULE,
+    "axes.labelcolor": _FAINT,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
 }
-_APART = 0.012
 
 
 def write_plots(figures: dict[str, Any], folder: Path) -> list[Path]:
-    """Write `memory_modules_delay.png` and `memory_modules_writes.png`; returns their paths."""
+    """Write `memory_modules_delay.png` and `memory_modules_writes.png`; returns their paths.
+
+    Rows and tasks without results are left out.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    tasks: dict[str, Rows] = figures["tasks"]
-    delays = [name for name in DELAYS if name in figures["conditions"]]
-    labels = [figures["conditions"][name]["label"] for name in delays]
-    drawn = []
+    tasks = {task: {r: f for r, f in rows.items() if f.get("closed_loop")} for task, rows in figures["tasks"].items()}
+    labels = {name: condition["label"] for name, condition in figures["conditions"].items()}
+    return [
+        _draw(folder / "memory_modules_delay.png", tasks, lambda ax, rows: _against_conditions(ax, rows, labels)),
+        _draw(folder / "memory_modules_writes.png", tasks, _against_writes),
+    ]
+
+
+def _draw(path: Path, tasks: dict[str, Rows], draw: Callable[[Axes, Rows], None]) -> Path:
+    tallest = max(len(rows) for rows in tasks.values())
     with mpl.rc_context(_STYLE):
-        for name, draw in (("delay", _against_delay), ("writes", _against_writes)):
-            figure = Figure(figsize=(9.6, 3.9), layout="constrained")
-            axes = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
-            for ax, (task, rows) in zip(axes, tasks.items(), strict=True):
-                ax.axhline(0.5, color="#66717f", lw=0.9, ls=(0, (4, 3)), zorder=0)
-                ax.set_title(task, loc="left", fontweight="bold")
-                draw(ax, rows, delays, labels)
-            axes[0].set_ylim(-0.03, 1.07)
-            handles, names = axes[0].get_legend_handles_labels()
-            figure.legend(handles, names, loc="outside right center", frameon=False)
-            path = folder / f"memory_modules_{name}.png"
-            figure.savefig(path, dpi=110)
-            drawn.append(path)
-    return drawn
+        figure = Figure(figsize=(10.4, 1.5 + 0.3 * tallest), layout="constrained")
+        axes = figure.subplots(1, len(tasks), squeeze=False)[0]
+        for ax, (task, rows) in zip(axes, tasks.items(), strict=True):
+            ax.set_title(task, loc="left", fontweight="bold")
+            ax.spines[:].set_visible(False)
+            draw(ax, rows)
+        figure.savefig(path, dpi=110)
+    return path
 
 
-def _against_delay(ax: Axes, rows: Rows, delays: Sequence[str], labels: Sequence[str]) -> None:
-    """Decisions at the branch after an expert-driven delay; rows are drawn a little apart."""
-    for place, (row, found) in enumerate(rows.items()):
-        heard = [found.get("heard", {}).get(name) for name in delays]
-        x = [i + _APART * 4 * (place - len(rows) / 2) for i, h in enumerate(heard) if h]
-        y = [h["success"] for h in heard if h]
-        low = [h["success"] - h["ci95"][0] for h in heard if h]
-        high = [h["ci95"][1] - h["success"] for h in heard if h]
-        colour, marker = _looks(row)
-        ax.plot(x, y, marker=marker, ms=5, lw=1.2, color=colour, label=row)
-        ax.errorbar(x, y, (low, high), fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.5)
-    ax.set_xticks(range(len(delays)), labels)
-    ax.set_xlabel("delay, times the trained one")
-    ax.set_ylabel("right decisions at the branch")
+def _against_conditions(ax: Axes, rows: Rows, labels: dict[str, str]) -> None:
+    """A cell per memory and condition: closed loop at the trained delay, then decisions at the branch."""
+    shares = np.full((len(rows), 1 + len(labels)), np.nan)
+    for line, found in zip(shares, rows.values(), strict=True):
+        line[0] = found["closed_loop"]["success"]
+        for column, name in enumerate(labels, start=1):
+            heard = found.get("heard", {}).get(name)
+            line[column] = heard["success"] if heard else np.nan
+    ax.imshow(shares, cmap=SHARES, vmin=CHANCE, vmax=1.0, aspect="auto")
+    for (y, x), share in np.ndenumerate(shares):
+        if np.isfinite(share):
+            ink = "white" if share > 0.9 or share < 0.6 else _INK
+            ax.text(x, y, f"{share:.2f}", ha="center", va="center", color=ink, fontsize=8.5)
+    ax.axvline(0.5, color="white", lw=4)
+    ax.set_xticks(
+        range(1 + len(labels)), [f"{DRIVEN}\n1x", *(label.replace(" ", "\n", 2) for label in labels.values())]
+    )
+    ax.set_yticks(range(len(rows)), list(rows))
 
 
-def _against_writes(ax: Axes, rows: Rows, delays: Sequence[str], labels: Sequence[str]) -> None:
-    """Closed loop at the trained delay (filled) and decisions at the longest (open), joined."""
-    for row, found in rows.items():
-        driven, longest = found.get("closed_loop"), found.get("heard", {}).get(delays[-1]) if delays else None
-        if not driven:
-            continue
-        colour, marker = _looks(row)
-        points = [(driven["writes_per_s"], driven["success"])]
-        points += [(longest["writes_per_s"], longest["success"])] if longest else []
-        ax.plot(*zip(*points, strict=True), lw=0.8, color=colour, alpha=0.6)
-        ax.plot(*points[0], marker=marker, ms=7, ls="none", color=colour, label=row)
-        if longest:
-            ax.plot(*points[1], marker=marker, ms=7, ls="none", mfc="white", mec=colour)
-    ax.set_xscale("symlog", linthresh=0.02)
-    ax.set_xlim(left=-0.002)
-    ax.set_xlabel(f"writes per second (filled: closed loop 1x; open: {labels[-1] if labels else ''})")
-    ax.set_ylabel("success")
-
-
-def _looks(row: str) -> tuple[str, str]:
-    rows = list(_COLOURS)
-    place = rows.index(row) if row in rows else 0
-    return _COLOURS.get(row, "#5b6470"), _MARKERS[place % len(_MARKERS)]
+def _against_writes(ax: Axes, rows: Rows) -> None:
+    """Writes per second in closed loop, least first, coloured by success there."""
+    order = sorted(rows.items(), key=lambda item: item[1]["closed_loop"]["writes_per_s"])
+    for y, (_, found) in enumerate(order):
+        driven = found["closed_loop"]
+        colour = SHARES((driven["success"] - CHANCE) / (1 - CHANCE))
+        ax.plot((0, driven["writes_per_s"]), (y, y), color=colour, lw=2, solid_capstyle="butt")
+        ax.plot(driven["writes_per_s"], y, "o", ms=8, color=colour, clip_on=False)
+        ax.text(driven["writes_per_s"] + 0.05, y, f"{driven['success']:.2f}", va="center", fontsize=8.5)
+    ax.set_yticks(range(len(order)), [row for row, _ in order])
+    ax.set_xlim(left=-0.02)
+    ax.margins(x=0.15)
+    ax.set_xlabel("writes per second; beside each point: branch success in closed loop")
+    ax.grid(axis="x", color=_RULE, lw=0.6)
+    ax.set_axisbelow(True)
