@@ -1,5 +1,6 @@
 """The training scan and the live runtime are one computation."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from trace_memory_ros.memory.registry import names
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.runtime.window import PathWindow
+
+CASES = [(name, None) for name in names()] + [("trace", PathWindow(length=0.5, stretches=2, deadband=0.1))]
 
 
-@pytest.mark.parametrize("memory", names())
-def test_training_scan_equals_live_ticks(memory: str, tmp_path: Path) -> None:
-    plan = design(memory)
+@pytest.mark.parametrize(("memory", "window"), CASES, ids=str)
+def test_training_scan_equals_live_ticks(memory: str, window: PathWindow | None, tmp_path: Path) -> None:
+    plan = replace(design(memory), window=window)
     builder, _ = build.prepare(plan, [pair(0)], [pair(1)])
     torch.manual_seed(0)
     agent = build.build_agent(plan, builder)

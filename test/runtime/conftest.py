@@ -17,6 +17,7 @@ from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import CheckpointConfig, MemoryConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, PathLength
 from trace_memory_ros.runtime.model import MemoryModel
+from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
 
@@ -29,7 +30,9 @@ def make_normaliser(width: int, seed: int, masked: int = 0) -> Standardiser:
     return Standardiser(rng.normal(0, 0.1, width), rng.uniform(0.5, 1.5, width), np.arange(width) >= masked)
 
 
-def write_checkpoint(folder: Path, mechanism: str, clock: ClockRule | None = None, seed: int = 0) -> MemoryModel:
+def write_checkpoint(
+    folder: Path, mechanism: str, clock: ClockRule | None = None, seed: int = 0, window: PathWindow | None = None
+) -> MemoryModel:
     """Write a checkpoint of `mechanism` with random weights and return the model it was made of."""
     torch.manual_seed(seed)
     clock = clock or PathLength(1.0, 0.02)
@@ -48,6 +51,7 @@ def write_checkpoint(folder: Path, mechanism: str, clock: ClockRule | None = Non
         clock=clock,
         signature_depth=depth,
         task="colour",
+        signature_window=window,
     )
     save(folder, config, model.tensors(), "float32")
     return model

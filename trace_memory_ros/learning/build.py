@@ -21,6 +21,7 @@ from trace_memory_ros.policies.act import ActConfig, ActPolicy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
+from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 
 Pairs = list[tuple[Demonstration, Demonstration]]
@@ -36,6 +37,7 @@ class Design:
     action_names: tuple[str, ...]
     clock: ClockRule
     depth: int = 3
+    window: PathWindow | None = None
     slots: int = 4
     width: int = 64
     chunk: int = 20
@@ -48,8 +50,8 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuil
     state = fit_state((demo for pair in training for demo in pair), mask)
     clock = UpdateClock(design.clock)
     px = design.observation.thumbnail_px
-    train_set = TrainingSet.build(training, state, design.depth, px)
-    held_set = TrainingSet.build(held_out, state, design.depth, px)
+    train_set = TrainingSet.build(training, state, design.depth, px, design.window)
+    held_set = TrainingSet.build(held_out, state, design.depth, px, design.window)
     statistics = fit_statistics(train_set, state, clock)
     return (
         BatchBuilder(train_set, statistics, clock, design.chunk),
@@ -147,6 +149,7 @@ def save_checkpoint(
         observation=design.observation,
         clock=design.clock,
         signature_depth=design.depth,
+        signature_window=design.window,
         task=task,
         policy=PolicyConfig("act", agent.policy.config.to_dict()),
         training=training,

@@ -13,8 +13,8 @@ from torch import Tensor
 from trace_memory_ros.learning.demonstrations import Demonstration
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
+from trace_memory_ros.runtime.window import PathWindow, path_signature
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
-from trace_memory_ros.signature.streaming import StreamingSignature
 
 STATE_STD_FLOOR = 0.2
 """rad: the spread of a joint that hardly moves is the demonstrations' disturbance, which a live arm does not have.
@@ -61,9 +61,9 @@ class Statistics:
         return (actions - torch.from_numpy(self.action_mean)) / torch.from_numpy(self.action_std)
 
 
-def signatures(state: NDArray[np.float32], depth: int) -> NDArray[np.float32]:
-    """Every prefix signature `(T, S)` of a standardised path `(T, 17)`, by the streaming update that live ticks use."""
-    stream = StreamingSignature(state.shape[1], depth)
+def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float32]:
+    """The signature `(T, S)` at every tick of a standardised path `(T, 17)`, by the update that live ticks use."""
+    stream = path_signature(state.shape[1], depth, window)
     out = np.empty((len(state), stream.size), dtype=np.float32)
     for row, now in zip(out, state, strict=True):
         stream.update(now.astype(np.float64))
@@ -99,7 +99,12 @@ class TrainingSet:
 
     @classmethod
     def build(
-        cls, pairs: Iterable[tuple[Demonstration, Demonstration]], state: Standardiser, depth: int, thumbnail_px: int
+        cls,
+        pairs: Iterable[tuple[Demonstration, Demonstration]],
+        state: Standardiser,
+        depth: int,
+        thumbnail_px: int,
+        window: PathWindow | None = None,
     ) -> TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
         episodes = []
@@ -107,7 +112,7 @@ class TrainingSet:
             apart = _apart(*pair)
             for demo in pair:
                 normal = state.apply(demo.state)
-                xi = signatures(normal, depth) if depth else np.zeros((demo.ticks, 0), np.float32)
+                xi = signatures(normal, depth, window) if depth else np.zeros((demo.ticks, 0), np.float32)
                 episodes.append(Episode(demo, apart, _pauses(demo), thumbnails(demo.images, thumbnail_px), normal, xi))
         return cls(episodes)
 

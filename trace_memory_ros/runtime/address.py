@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.runtime.window import PathWindow, path_signature
 from trace_memory_ros.signature.normalise import Standardiser
-from trace_memory_ros.signature.streaming import StreamingSignature
 
 Array = NDArray[np.float64]
 
@@ -21,8 +21,10 @@ class AddressStream:
     writes is then never lost to the address.
     """
 
-    def __init__(self, dim: int, depth: int, xi: Standardiser, delta: Standardiser) -> None:
-        self._signature = StreamingSignature(dim, depth)
+    def __init__(
+        self, dim: int, depth: int, xi: Standardiser, delta: Standardiser, window: PathWindow | None = None
+    ) -> None:
+        self._signature = path_signature(dim, depth, window)
         self._xi = xi
         self._delta = delta
         self._at_write: Array = np.zeros(self._signature.size)
@@ -50,6 +52,6 @@ class AddressStream:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Stand where `snapshot` was taken. Raises ValueError for other sizes or damage."""
-        self._signature.restore({name: arrays[name] for name in ("signature", "last_state")})
+        self._signature.restore({name: arrays[name] for name in self._signature.snapshot()})
         self._now = arrays["signature"].copy()
         self._at_write = arrays["at_write"].copy()

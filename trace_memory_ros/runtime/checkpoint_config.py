@@ -12,8 +12,10 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.encoder import EncoderConfig
 from trace_memory_ros.observation.strict import ConfigError, check_keys, require_int, require_text
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
+from trace_memory_ros.runtime.window import PathWindow
 
 SCHEMA = 1
+OPTIONAL = ("signature_window", "policy", "training")
 MAX_DEPTH = 4
 
 
@@ -58,9 +60,9 @@ class PolicyConfig:
 class CheckpointConfig:
     """Content of `config.yaml`.
 
-    signature_depth: 0 where the mechanism takes no signature. policy: None in a memory-only checkpoint. training: plain
-    values that tell where the weights come from (`command`, `seed`, `metrics`, ...). Raises ConfigError when two parts
-    don't fit each other, naming both.
+    signature_depth: 0 where the mechanism takes no signature. signature_window: None for the whole episode. policy:
+    None in a memory-only checkpoint. training: plain values that tell where the weights come from (`command`, `seed`,
+    `metrics`, ...). Raises ConfigError when two parts don't fit each other, naming both.
     """
 
     memory: MemoryConfig
@@ -69,6 +71,7 @@ class CheckpointConfig:
     clock: ClockRule
     signature_depth: int
     task: str
+    signature_window: PathWindow | None = None
     policy: PolicyConfig | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
     package_version: str = __version__
@@ -108,6 +111,7 @@ class CheckpointConfig:
             "observation": self.observation.to_dict(),
             "clock": self.clock.to_dict(),
             "signature_depth": self.signature_depth,
+            "signature_window": None if self.signature_window is None else self.signature_window.to_dict(),
             "policy": None if policy is None else {"family": policy.family, "options": plain(policy.options)},
             "training": plain(self.training),
         }
@@ -119,7 +123,8 @@ class CheckpointConfig:
         if isinstance(data, Mapping):
             # Another schema may have other keys; that it is another is the news.
             _check_schema(data.get("schema"), data.get("package_version"), where)
-        values = check_keys(data, names, [n for n in names if n not in ("policy", "training")], where)
+        values = check_keys(data, names, [n for n in names if n not in OPTIONAL], where)
+        window = values.get("signature_window")
         policy = values.get("policy")
         if policy is not None:
             policy = check_keys(policy, ("family", "options"), ("family",), f"{where}.policy")
@@ -131,6 +136,7 @@ class CheckpointConfig:
             clock=rule_from_dict(values["clock"], f"{where}.clock"),
             signature_depth=values["signature_depth"],
             task=values["task"],
+            signature_window=None if window is None else PathWindow.from_dict(window, f"{where}.signature_window"),
             policy=policy,
             training=dict(values.get("training") or {}),
             package_version=values["package_version"],

@@ -126,7 +126,8 @@ class MemoryRuntime:
         xi, delta = self.model.xi, self.model.delta
         if xi is None or delta is None:
             return None
-        return AddressStream(self.config.observation.state_dim, self.config.signature_depth, xi, delta)
+        config = self.config
+        return AddressStream(config.observation.state_dim, config.signature_depth, xi, delta, config.signature_window)
 
     def _fault(self, observation: Observation) -> str:
         """Why `observation` cannot be used, empty if it can."""
