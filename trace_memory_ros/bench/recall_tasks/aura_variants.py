@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -63,7 +66,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One training: `extra` adds figures of the trained cell."""
+    """One training: `extra` adds figures of the trained cell; those of seeds from `extra_seeds` on go without."""
 
     name: str
     memory: str
@@ -73,6 +76,14 @@ class Job:
     seed: int
     streams: int
     extra: Callable[[Cell], dict[str, Any]] | None = None
+    extra_seeds: int = 1_000_000
+
+    @property
+    def key(self) -> str:
+        """Tells jobs apart that may find something else."""
+        wants = "" if self.extra is None else f"{self.extra} {self.extra_seeds}".split(" at 0x")[0]
+        parts = (self.name, self.memory, sorted(self.options.items()), self.task, self.recipe, self.streams, wants)
+        return f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}-{self.seed}"
 
 
 class Outcome(NamedTuple):
@@ -96,26 +107,39 @@ def workers() -> Iterator[Executor]:
         yield pool
 
 
-def submit(pool: Executor, job: Job, seeds: int) -> list[Future[Outcome]]:
+def submit(pool: Executor, job: Job, seeds: int, store: Path) -> list[Future[Outcome]]:
     """The job with seeds 0, 1, ..., instead of its own."""
-    return [pool.submit(train_one, Job(**{**job.__dict__, "seed": seed})) for seed in range(seeds)]
+    return [pool.submit(find, replace(job, seed=seed), store) for seed in range(seeds)]
+
+
+def find(job: Job, store: Path) -> Outcome:
+    """What an earlier run left in the folder `store`, else `train_one`, left there; prints a line."""
+    file = store / f"{job.key}.json"
+    if file.exists():
+        outcome = Outcome(**json.loads(file.read_text(encoding="utf-8")))
+    else:
+        outcome = train_one(job)
+        store.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(outcome._asdict()), encoding="utf-8")
+    print(
+        f"{job.name}, seed {job.seed}: success {outcome.success:.4f}, writes {outcome.write_rate:.4f} of steps "
+        f"({job.recipe.steps} training steps, {outcome.cpu_seconds:.0f} s of CPU)",
+        flush=True,
+    )
+    return outcome
 
 
 def train_one(job: Job) -> Outcome:
-    """Train, and measure on held-out streams; prints a line."""
+    """Train, and measure on held-out streams."""
     torch.set_num_threads(1)
     started = time.process_time()
     torch.manual_seed(job.seed)
     memory = registry.build(job.memory, MemoryDims(WIDTH, 0, WIDTH, 1), job.options)
     model = SymbolModel(job.task.fields, job.task.classes, memory)
-    trained = train(model, job.task, job.recipe, job.seed)
+    trained = train(model, job.task, job.recipe, job.seed, report_every=25)
     measured = measure(model, held_out(job.task, job.seed, job.streams))
     seconds = time.process_time() - started
-    print(
-        f"{job.name}, seed {job.seed}: success {measured.success:.4f}, writes {measured.write_rate:.4f} of steps "
-        f"({job.recipe.steps} training steps, {seconds:.0f} s of CPU)",
-        flush=True,
-    )
+    extra = job.extra(Cell(model, trained, measured)) if job.extra and job.seed < job.extra_seeds else {}
     return Outcome(
         measured.success,
         measured.write_rate,
@@ -125,7 +149,7 @@ def train_one(job: Job) -> Outcome:
         memory.state_bytes,
         [(p.step, round(p.success, 4), round(p.write_rate, 4)) for p in trained.progress],
         seconds,
-        job.extra(Cell(model, trained, measured)) if job.extra else {},
+        extra,
     )
 
 

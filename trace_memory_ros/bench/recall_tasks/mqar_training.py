@@ -27,7 +27,7 @@ class MqarRecipe:
     pairs: tuple[int, ...] = SIZES
     steps: int = 500
     batch: int = 32
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-2
     weight_decay: float = 1e-2
     gradient_clip: float = 1.0
     evaluation_batches: int = 15
