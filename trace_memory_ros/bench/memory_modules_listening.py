@@ -101,7 +101,8 @@ class Listener:
                 f"the recording has {len(writes)} writes, {self.checkpoint.folder} would make {len(due)}, elsewhere: "
                 "record again with this checkpoint's normaliser and clock"
             )
-        xi = signatures(state, self.checkpoint.config.signature_depth or 1)
+        config = self.checkpoint.config
+        xi = signatures(state, config.signature_depth or 1, config.signature_window)
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = writes[max(int(np.searchsorted(writes, branch)) - 1, 0)]
         now = thumbnails(recording.images, self.checkpoint.config.observation.thumbnail_px)

@@ -13,6 +13,7 @@ from trace_memory_ros.learning.arm import arm_design
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.memory import registry
+from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 TASKS = ("origin", "colour")
@@ -25,6 +26,7 @@ ROWS: dict[str, str] = {
     "linear_attention": "linear_attention",
     "deltanet": "deltanet",
     "trace": "trace",
+    "trace+window": "trace",
     "trace+gate": "trace+gate",
     "aura": "aura",
     "vla": "vla",
@@ -32,6 +34,8 @@ ROWS: dict[str, str] = {
     "prism": "prism",
 }
 """Row of the table -> registry name of its mechanism."""
+WINDOWS = {"trace+window": PathWindow()}
+"""Rows whose address is the signature of the newest part of the path, not of the whole episode."""
 DEPTH = 2
 """Signatures of depth 2: at depth 3 the first layer alone would be most of TRACE's parameters, and none would match."""
 SCHEMA = 1
@@ -115,7 +119,7 @@ class Plan:
 
     def design(self, row: str) -> Design:
         """How a row's mechanism is built."""
-        return arm_design(ROWS[row], DEPTH)
+        return replace(arm_design(ROWS[row], DEPTH), window=WINDOWS.get(row))
 
     def scenarios(self, task: str, seed: int, condition: Condition) -> list[Scenario]:
         """Evaluation episodes of a training seed, twins side by side; seeds share no scene unless it is `shared`."""
@@ -186,10 +190,11 @@ def digest(content: object) -> str:
 
 
 def _plain(design: Design) -> dict[str, Any]:
-    return {
+    content = {
         "memory": design.memory,
         "options": dict(design.options),
         "observation": design.observation.to_dict(),
         "clock": design.clock.to_dict(),
         "sizes": [design.depth, design.slots, design.width, design.chunk],
     }
+    return content if design.window is None else content | {"window": design.window.to_dict()}

@@ -51,7 +51,7 @@ def _stage(folder: Path, number: int) -> Path:
 def _train(
     design: Design, task: str, recipe: Recipe, seed: int, start: Path | None, demos: Path, folder: Path
 ) -> dict[str, Any]:
-    training, held_out = _prepared(task, design.depth, recipe.pairs, recipe.held_out_pairs, demos)
+    training, held_out = _prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
     torch.manual_seed(seed)
     agent = build.build_agent(design, training)
     if start is not None:
@@ -85,11 +85,13 @@ def _demonstrations(task: str, pairs: int, held_out_pairs: int, demos: Path) -> 
 
 
 @lru_cache(maxsize=4)
-def _prepared(task: str, depth: int, pairs: int, held_out_pairs: int, demos: Path) -> tuple[BatchBuilder, BatchBuilder]:
+def _prepared(
+    task: str, depth: int, window: PathWindow | None, pairs: int, held_out_pairs: int, demos: Path
+) -> tuple[BatchBuilder, BatchBuilder]:
     training, held_out = _demonstrations(task, pairs, held_out_pairs, demos)
-    return build.prepare(_data_design(depth), training, held_out)
+    return build.prepare(_data_design(depth, window), training, held_out)
 
 
-def _data_design(depth: int) -> Design:
-    """What the data depend on, which is alike for all mechanisms but for the signature's depth."""
-    return replace(arm_design("none", depth), depth=depth)
+def _data_design(depth: int, window: PathWindow | None = None) -> Design:
+    """What the data depend on, which is alike for all mechanisms but for the signature's depth and window."""
+    return replace(arm_design("none", depth), depth=depth, window=window)

@@ -13,6 +13,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--memory", default="trace", help="memory mechanism, by registry name (default: trace)")
     parser.add_argument("--seed", type=int, default=0, help="seed of initialisation, sampling and augmentation")
     parser.add_argument("--depth", type=int, default=3, help="signature depth, 1 to 4 (default: 3)")
+    parser.add_argument(
+        "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
+    )
     parser.add_argument("--pairs", type=int, help="counterfactual training pairs (default: the recipe's)")
     parser.add_argument("--steps", type=int, help="steps of the joint phase (default: the recipe's)")
     parser.add_argument(

@@ -24,6 +24,7 @@ from trace_memory_ros.learning.progress import Progress as Step
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.runtime.checkpoint import load
+from trace_memory_ros.runtime.window import PathWindow
 
 REPORT_EVERY = 50
 
@@ -36,7 +37,8 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     folder: Path = args.out or Path("out/train") / f"{args.task}_{args.memory}_{args.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     recipe = _recipe(args)
-    design = arm_design(args.memory, args.depth)
+    window = None if args.window is None else PathWindow(stretches=args.window)
+    design = replace(arm_design(args.memory, args.depth), window=window)
     training, held_out = _demonstrations(args, recipe, design)
     train_builder, held_builder = build.prepare(design, training, held_out)
     torch.manual_seed(args.seed)
