@@ -21,6 +21,7 @@ from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.runtime.checkpoint import WEIGHTS, load
+from trace_memory_ros.runtime.window import PathWindow
 
 REPORT_EVERY = 50
 
