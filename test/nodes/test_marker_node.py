@@ -1,5 +1,6 @@
 """marker_node in its own process, over DDS."""
 
+import itertools
 import math
 import time
 
@@ -53,9 +54,14 @@ def test_the_node_draws_what_other_processes_publish(ros, tmp_path):
         receive(ros, arrays, send(diagnostics(4), joints()), lambda markers: len(of(markers, "slots")) == 6)
         bad = joints(left_joint_2=math.nan)
         receive(ros, arrays, send(diagnostics(5), bad), lambda markers: "left_joint_2 is nan" in words(markers))
-        episode = diagnostics(0, episode=1, slots=1, mechanism="gru")
-        array = receive(ros, arrays, send(episode, joints()), lambda markers: len(of(markers, "slots")) == 1)
-        assert array.markers[0].action == Marker.DELETEALL
+        episodes = itertools.count(1)
+
+        def begin():
+            send(diagnostics(0, episode=next(episodes), slots=1, mechanism="gru"), joints())()
+
+        # Of the many pictures of one episode only the first clears, and a busy machine may lose it.
+        cleared = receive(ros, arrays, begin, lambda markers: markers[0].action == Marker.DELETEALL)
+        assert len(of(cleared.markers, "slots")) == 1
         assert process.running
     finally:
         code = process.stop()
