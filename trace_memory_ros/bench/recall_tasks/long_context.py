@@ -46,9 +46,9 @@ class QualitySizes:
     contexts: lengths of the test streams; tests: how many of each. The window is the longest context.
     """
 
-    stages: tuple[Stage, ...] = (Stage(12, 150, 64), Stage(32, 100, 32), Stage(64, 80, 16))
+    stages: tuple[Stage, ...] = (Stage(12, 150, 64), Stage(32, 80, 32), Stage(64, 60, 16))
     contexts: tuple[int, ...] = (64, 128, 256, 512)
-    tests: int = 128
+    tests: int = 64
     demonstrations: int | None = None
     width: int = 32
     heads: int = 4
@@ -76,7 +76,7 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
 
 def cost(quick: bool) -> dict[str, Any]:
     """Training step, whole inference and streaming tick over context lengths; more blocks; more tokens per tick."""
-    lengths, rounds = ((64, 128), 2) if quick else ((64, 128, 256, 512), 5)
+    lengths, rounds = ((64, 128), 2) if quick else ((64, 128, 256, 512), 3)
     uses = ("training_step", "whole_inference", "streaming_tick")
     sizes = CostSizes(ticks=lengths[-1])
     models = sizes.both()
