@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from trace_memory_ros.bench.memory_modules_store import Store
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.learning.recall.tmaze import Choice, MazeModel, path_size, walk
 from trace_memory_ros.learning.recall.trainer import RecallRecipe, train
@@ -26,21 +28,29 @@ QUICK_LONGEST = 9_600
 PHASES = SEGMENT
 """Corridors per length: it and the ones up to nine steps shorter, so that every place in a segment is met."""
 WIDTH = 32
+BATCH = 32
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A memory with its options, where its signatures come from, and how far it is worth walking."""
+    """A memory with its options, where its signatures come from, its training, and how far it is worth walking."""
 
     memory: str
     options: dict[str, Any] = field(default_factory=dict)
     slots: int = 2
     path: str = "observation"
+    steps: int = 200
+    learning_rate: float = 3e-3
     longest: int = LENGTHS[-1]
+
+    @property
+    def recipe(self) -> RecallRecipe:
+        """Of its training."""
+        return RecallRecipe(self.steps, BATCH, self.learning_rate)
 
 
 def _elmur(slots: int = 2, longest: int = 9_600, **options: Any) -> Contestant:
-    return Contestant("elmur", {"segment": SEGMENT, **options}, slots, longest=longest)
+    return Contestant("elmur", {"segment": SEGMENT, **options}, slots, learning_rate=1e-3, longest=longest)
 
 
 _NORMED = {"read_norm": True, "address_norm": True}
@@ -50,7 +60,9 @@ CONTESTANTS = {
     "prism, window 30": Contestant("prism", {"window": 30}, longest=1_000),
     "transformer, window 30": Contestant("transformer", {"window": 30, "layers": 2}, longest=1_000),
     "trace, path of what is seen": Contestant("trace", _NORMED, slots=4, longest=100_000),
-    "trace, path of progress": Contestant("trace", _NORMED, slots=4, path="progress", longest=100_000),
+    "trace, path of progress": Contestant(
+        "trace", _NORMED, slots=4, path="progress", steps=500, learning_rate=1e-3, longest=100_000
+    ),
     "elmur, 1 slot": _elmur(slots=1),
     "elmur, 4 slots": _elmur(slots=4),
     "elmur, paper's stop-gradient": _elmur(gradient_segments=1),
@@ -59,22 +71,21 @@ CONTESTANTS = {
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
     """Train every contestant that is registered `seeds` times and walk it down corridors of all lengths, both goals."""
-    recipe = RecallRecipe(steps=300, batch=32, learning_rate=1e-3)
     longest = QUICK_LONGEST if quick else LENGTHS[-1]
     seeds = 1 if quick else seeds
     names = [name for name, contestant in CONTESTANTS.items() if contestant.memory in registry.names()]
-    jobs = [(name, seed, recipe, min(longest, CONTESTANTS[name].longest)) for name in names for seed in range(seeds)]
+    jobs = [(out_dir, name, seed, min(longest, CONTESTANTS[name].longest)) for name in names for seed in range(seeds)]
     walks: dict[str, list[Walk]] = {name: [] for name in names}
     workers = min(len(jobs), len(os.sched_getaffinity(0)))
     with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        for (name, seed, _, _), found in zip(jobs, pool.map(train_and_walk, *zip(*jobs, strict=True)), strict=True):
+        for (_, name, seed, _), found in zip(jobs, pool.map(carry_out, *zip(*jobs, strict=True)), strict=True):
             walks[name].append(found)
             print(f"{name}, seed {seed}: {_line(found)}", flush=True)
     results = {name: _summary(CONTESTANTS[name], found) for name, found in walks.items()}
     show(results, seeds)
     return {
         "trained_on_steps": TASK.longest,
-        "recipe": asdict(recipe),
+        "batch": BATCH,
         "episodes_per_length_and_seed": 2 * PHASES,
         "seeds": seeds,
         "results": results,
@@ -99,10 +110,19 @@ class Walk(NamedTuple):
     seconds: float
 
 
-def train_and_walk(name: str, seed: int, recipe: RecallRecipe, longest: int) -> Walk:
+def carry_out(out_dir: Path, name: str, seed: int, longest: int) -> Walk:
+    """`train_and_walk`, or what an earlier run with the same settings left in `out_dir`."""
+    settings = {**asdict(CONTESTANTS[name]), "longest": longest, "trained_on_steps": TASK.longest, "phases": PHASES}
+    part = f"{re.sub('[^a-z0-9]+', '_', name)}_{seed}"
+    kept = Store(out_dir / "walks").get(part, settings, lambda: train_and_walk(name, seed, longest)._asdict())
+    choices = [Choice(steps, tuple(right), tuple(margin)) for steps, right, margin in kept["choices"]]
+    return Walk(kept["trained"], choices, kept["seconds"])
+
+
+def train_and_walk(name: str, seed: int, longest: int) -> Walk:
     """One training of one contestant, and its choices up to `longest`."""
     model = build(CONTESTANTS[name], seed)
-    success = train(model, TASK, recipe, seed).progress[-1].success
+    success = train(model, TASK, CONTESTANTS[name].recipe, seed).progress[-1].success
     started = time.process_time()
     asked = [length - phase for length in LENGTHS if length <= longest for phase in range(PHASES)]
     choices = walk(model.eval(), asked)
@@ -119,6 +139,8 @@ def _summary(contestant: Contestant, walks: list[Walk]) -> dict[str, Any]:
         "options": contestant.options,
         "slots": contestant.slots,
         "path": contestant.path if memory.uses_signature else None,
+        "training_steps": contestant.steps,
+        "learning_rate": contestant.learning_rate,
         "parameters": sum(p.numel() for p in memory.parameters()),
         "state_bytes": memory.state_bytes,
         "training_success": [found.trained for found in walks],
