@@ -61,6 +61,13 @@ def test_round_trip(tmp_path: Path, storage: str) -> None:
     checkpoint.load_into(ContentEncoder(config.encoder), "encoder.")
 
 
+def test_a_running_statistic_may_outgrow_float16(tmp_path: Path) -> None:
+    config = make_config()
+    tensors = make_tensors(config) | {"memory.surprise.variance": torch.tensor(1.5e6)}
+    save(tmp_path, config, tensors, "float16")
+    assert load(tmp_path).tensors["memory.surprise.variance"] == 1.5e6
+
+
 def test_model_id_is_of_the_content(tmp_path: Path) -> None:
     config = make_config()
     tensors = make_tensors(config)

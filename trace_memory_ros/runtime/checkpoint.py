@@ -70,8 +70,8 @@ def save(
 ) -> str:
     """Write a checkpoint and return its model_id.
 
-    float16 rounds float32 weights; statistics (`normaliser.` and names that end in `_mean` or `_std`) and tensors of
-    other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them was. Raises
+    float16 rounds float32 weights; statistics (`normaliser.`, names that end in `_mean` or `_std`, single numbers) and
+    tensors of other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them was. Raises
     CheckpointError for a non-finite tensor.
     """
     if storage not in ("float16", "float32"):
@@ -113,7 +113,8 @@ def load(folder: str | Path) -> Checkpoint:
 
 
 def _stored(name: str, tensor: Tensor, storage: Storage) -> Tensor:
-    statistic = name.startswith(STATISTICS) or name.endswith(STATISTIC_ENDINGS)
+    # A single number is a count or a running statistic: it can outgrow float16 and takes no room.
+    statistic = name.startswith(STATISTICS) or name.endswith(STATISTIC_ENDINGS) or tensor.ndim == 0
     rounds = storage == "float16" and tensor.dtype == torch.float32 and not statistic
     return tensor.detach().cpu().to(torch.float16 if rounds else tensor.dtype).contiguous().clone()
 
