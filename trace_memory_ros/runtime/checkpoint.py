@@ -71,8 +71,8 @@ def save(
     """Write a checkpoint and return its model_id.
 
     float16 rounds float32 weights; statistics (`normaliser.`, names that end in `_mean` or `_std`, single numbers) and
-    tensors of other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them was. Raises
-    CheckpointError for a non-finite tensor.
+    tensors of other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them
+    was. Raises CheckpointError for a non-finite tensor.
     """
     if storage not in ("float16", "float32"):
         raise CheckpointError(f"storage = {storage!r}: must be 'float16' or 'float32'")
