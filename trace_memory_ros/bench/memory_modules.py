@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"training seeds (default: {SEEDS})")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="evaluation pairs per training seed (default: 9)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--report", action="store_true", help="train and measure nothing, tabulate what is there")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
 
 
@@ -51,11 +52,13 @@ def run(
     seeds: int = SEEDS,
     pairs: int = PAIRS,
     workers: int = 2,
+    report: bool = False,
     demos: Path = Path("out/demonstrations"),
 ) -> dict[str, Any]:
     """Train and measure what `out_dir` does not hold yet, and return the figures of all that it holds.
 
-    Raises ValueError for a count below 1, RuntimeError when a base policy or a recording cannot be made.
+    report: train and measure nothing. Raises ValueError for a count below 1, RuntimeError when a base policy or a
+    recording cannot be made.
     """
     for name, count in (("seeds", seeds), ("pairs", pairs), ("workers", workers)):
         if count < 1:
@@ -76,9 +79,10 @@ def run(
         handover=HANDOVER,
     )
     plan = quick_plan(plan) if quick else plan
-    prepare(plan, workers)
-    for unfinished, reason in do_all(partial(jobs.carry_out, plan), plan.runs(), workers, _say):
-        _say(f"{unfinished}: {reason}")
+    if not report:
+        prepare(plan, workers)
+        for unfinished, reason in do_all(partial(jobs.carry_out, plan), plan.runs(), workers, _say):
+            _say(f"{unfinished}: {reason}")
     figures = figures_of(plan)
     show(figures, console)
     for path in write_plots(figures, out_dir):
