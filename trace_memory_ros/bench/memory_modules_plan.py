@@ -28,13 +28,14 @@ ROWS: dict[str, str] = {
     "trace": "trace",
     "trace+window": "trace",
     "trace+gate": "trace+gate",
+    "trace+window+gate": "trace+gate",
     "aura": "aura",
     "vla": "vla",
     "elmur": "elmur",
     "prism": "prism",
 }
 """Row of the table -> registry name of its mechanism."""
-WINDOWS = {"trace+window": PathWindow()}
+WINDOWS = dict.fromkeys(("trace+window", "trace+window+gate"), PathWindow())
 """Rows whose address is the signature of the newest part of the path, not of the whole episode."""
 DEPTH = 2
 """Signatures of depth 2: at depth 3 the first layer alone would be most of TRACE's parameters, and none would match."""
