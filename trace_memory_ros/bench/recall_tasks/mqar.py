@@ -87,7 +87,7 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
 
     Only the mechanisms are trained with every seed; variants and ablations with the first, at their mechanism's rate.
     """
-    recipe = MqarRecipe(steps=300, evaluation_batches=4) if quick else MqarRecipe()
+    recipe = MqarRecipe(evaluation_batches=4 if quick else 15)
     chosen = [SEEDS[i] if i < len(SEEDS) else SEEDS[-1] + i for i in range(seeds)]
     figures: dict[str, Any] = {"recipe": {**asdict(recipe), "backbone": asdict(Backbone()), "seeds": chosen}}
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
