@@ -244,10 +244,12 @@ class AuraMemory(Memory):
         """Mean KL of the code to a unit Gaussian, in nats, at the reads of the updates."""
         if not bool(mask.any()):
             return fast.new_zeros(())
-        query = self._unit(self.theta_q(self.summarise(xs.content[mask])))
-        mean, log_variance = self._code((query[:, None] @ fast[mask])[:, 0])
+        # All steps are read, since picking the masked ones would copy every W.
+        query = self._unit(self.theta_q(self.summarise(xs.content)))
+        mean, log_variance = self._code((query[:, :, None] @ fast)[:, :, 0])
         assert log_variance is not None
-        return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1).mean()
+        information = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)
+        return information[mask].mean()
 
     def _token_losses(self, xs: MemoryInput, mask: Tensor) -> dict[str, Tensor]:
         """Trains the gate, and nothing else, to keep what later inputs are reconstructed from by their keys."""

@@ -44,7 +44,6 @@ MAIN_VARIANTS = (GATED, DENSE, "random_write", "periodic_write")
 QUICK_VARIANTS = (GATED, DENSE, "random_write", "no_memory")
 RECIPE = RecallRecipe(steps=300, batch=32, cool_down=0.3)
 STREAMS = 256
-DEFAULT_RHO = 0.15
 TARGET_FEWER_WRITES = 5.0
 
 
@@ -64,14 +63,9 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
 
 
 def compare(pool: Executor, task: NoisyLongRecall, names: tuple[str, ...], seeds: int, store: Path) -> dict[str, Any]:
-    """Every named variant on one configuration; the scheduled ones write at AURA's rate, or at rho if that is more."""
+    """Every named variant on one configuration."""
     jobs = {name: job_of(name, VARIANTS[name], task) for name in names}
-    running = {name: submit(pool, job, seeds, store) for name, job in jobs.items() if not VARIANTS[name].matched}
-    rate = sum(future.result().write_rate for future in running[GATED]) / seeds
-    for name in names:
-        if VARIANTS[name].matched:
-            jobs[name] = replace(jobs[name], options={**jobs[name].options, "rho": max(DEFAULT_RHO, rate)})
-            running[name] = submit(pool, jobs[name], seeds, store)
+    running = {name: submit(pool, job, seeds, store) for name, job in jobs.items()}
     outcomes = {name: [future.result() for future in running[name]] for name in names}
     return {
         "task": asdict(task),
