@@ -120,7 +120,7 @@ class Plan:
 
     def design(self, row: str) -> Design:
         """How a row's mechanism is built."""
-        return replace(arm_design(ROWS[row], DEPTH), window=WINDOWS.get(row))
+        return row_design(row)
 
     def scenarios(self, task: str, seed: int, condition: Condition) -> list[Scenario]:
         """Evaluation episodes of a training seed, twins side by side; seeds share no scene unless it is `shared`."""
@@ -153,6 +153,11 @@ class Plan:
             "base": base_id,
         }
         return self.out_dir / "runs" / f"{run.task}-{run.row}-{run.seed}-{digest(content)}"
+
+
+def row_design(row: str) -> Design:
+    """The design behind a row's name."""
+    return replace(arm_design(ROWS[row], DEPTH), window=WINDOWS.get(row))
 
 
 def quick_plan(plan: Plan) -> Plan:

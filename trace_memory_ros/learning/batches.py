@@ -15,6 +15,8 @@ from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, 
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.runtime.clock import UpdateClock
 
+COARSE = 1.5
+"""Clock factor from which a show of the cues could pass between two writes; beyond the jitter of the final clock."""
 START_TICKS = 60
 """What counts as the start of an episode: until the part is picked."""
 
@@ -63,8 +65,7 @@ class BatchBuilder:
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         """
         episodes = [self.data.episodes[i] for i in indices]
-        clocks = [scaled(self.clock, factor) for factor in factors]
-        writes = [np.flatnonzero(clock.write_mask(e.state)) for e, clock in zip(episodes, clocks, strict=True)]
+        writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
         longest = max(len(w) for w in writes)
         mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
         for row, w in enumerate(writes):
@@ -85,6 +86,13 @@ class BatchBuilder:
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
         )
+
+    def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
+        """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
+        due = scaled(self.clock, factor).write_mask(episode.state)
+        if factor > COARSE and episode.demo.shown is not None:
+            due |= self.clock.write_mask(episode.state) & episode.demo.shown
+        return np.flatnonzero(due)
 
     def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int) -> Evidence:
         evidence = self._evidence(episode, writes, increments(episode.xi, writes))
@@ -126,15 +134,15 @@ def _stack(parts: list[Evidence]) -> Evidence:
 def sample_reads(
     rng: np.random.Generator, episode: Episode, count: int, shares: ReadShares, reach: int
 ) -> NDArray[np.int64]:
-    """`count` read ticks: near the branch (to `reach` ticks after it), where twins part, at pauses, at the start, and
+    """`count` read ticks: near a decision (to `reach` ticks after it), where twins part, at pauses, at the start, and
     anywhere.
 
     What is asked for in particular is rare, and what the joints alone do not tell.
     """
     anywhere = np.arange(episode.demo.ticks)
-    branch = episode.demo.branch_tick
+    near = [anywhere[max(tick - 2, 0) : tick + reach] for tick in episode.demo.decision_ticks]
     groups = (
-        (shares.near_branch, anywhere[max(branch - 2, 0) : branch + reach]),
+        (shares.near_branch, np.concatenate(near)),
         (shares.apart, episode.apart),
         (shares.pauses, episode.pauses),
         (shares.start, anywhere[:START_TICKS]),
@@ -184,7 +192,5 @@ def shift(images: Tensor, rng: torch.Generator, reach_px: int) -> Tensor:
     side = images.shape[-1]
     moves = torch.randint(0, 2 * reach_px + 1, (images.shape[0], 2), generator=rng)
     padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
-    moved = [
-        episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)
-    ]
+    moved = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)]
     return torch.stack(moved).reshape(images.shape)

@@ -17,21 +17,24 @@ class ChunkModel(Protocol):
     def __call__(self, batch: EpisodeBatch) -> Tensor: ...
 
 
-@torch.no_grad()
 def branch_accuracy(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000) -> float:
-    """Share of episodes whose chunk at the branch tick is nearer to their own expert's than to their counterfactual's.
+    """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance."""
+    counted = range(min(pairs, builder.data.pairs))
+    return float(torch.cat([decisions_right(model, builder, pair, clock_factor).flatten() for pair in counted]).mean())
 
-    Distance is the mean absolute error over the chunk in normalised action units. 0.5 is chance; a pair whose two
-    predictions are alike gives exactly that. Looks at the first `pairs` pairs.
+
+@torch.no_grad()
+def decisions_right(model: ChunkModel, builder: BatchBuilder, pair: int, clock_factor: float = 1.0) -> Tensor:
+    """Which decisions of a pair's two episodes are right, `(2, decisions)` of 0 and 1.
+
+    Right is a chunk that at the decision tick is nearer to the own expert's than to the counterfactual's at the same
+    decision, by the mean absolute error in normalised action units. Two predictions that are alike give one each.
     """
-    correct: list[bool] = []
-    for pair in range(min(pairs, builder.data.pairs)):
-        indices = [2 * pair, 2 * pair + 1]
-        reads = [np.array([builder.data.episodes[i].demo.branch_tick]) for i in indices]
-        batch = builder.build(indices, [clock_factor] * 2, reads)
-        predicted, target = model(batch), builder.statistics.normalise_actions(batch.actions)
-        both = (batch.valid & batch.valid.flip(0))[..., None]
-        own = ((predicted - target).abs() * both).sum(dim=(1, 2, 3))
-        other = ((predicted - target.flip(0)).abs() * both).sum(dim=(1, 2, 3))
-        correct += (own < other).tolist()
-    return float(np.mean(correct))
+    indices = [2 * pair, 2 * pair + 1]
+    reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
+    batch = builder.build(indices, [clock_factor] * 2, reads)
+    predicted, target = model(batch), builder.statistics.normalise_actions(batch.actions)
+    both = (batch.valid & batch.valid.flip(0))[..., None]
+    own = ((predicted - target).abs() * both).sum(dim=(2, 3))
+    other = ((predicted - target.flip(0)).abs() * both).sum(dim=(2, 3))
+    return (own < other).float()

@@ -28,7 +28,8 @@ class Demonstration:
     """One episode. images `(T, C, P, P, 3)` uint8, state `(T, 17)` SI units, actions `(T, A)` rad and 0..1.
 
     decision_ticks: at which only the cues tell what to do, `branch_tick` first. answers: the correct branch at each.
-    Both may be left out where there is one cue.
+    Both may be left out where there is one cue. shown: `(T,)` bool, ticks of a show too brief for a coarse clock; None
+    for no such tick.
     """
 
     task: str
@@ -40,6 +41,7 @@ class Demonstration:
     branch_tick: int
     decision_ticks: tuple[int, ...] = ()
     answers: tuple[int, ...] = ()
+    shown: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decision_ticks", self.decision_ticks or (self.branch_tick,))
@@ -65,6 +67,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     states: list[NDArray[np.float64]] = []
     actions: list[NDArray[np.float32]] = []
     decisions: list[int] = []
+    shown: list[bool] = []
     for step in demonstrate(env, scenario):
         sample = step.sample
         observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
@@ -72,6 +75,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
         if step.decides:
             decisions.append(len(actions))
+        shown.append(scenario.task == "sequence" and step.outcome.cue_visible)
         images.append(np.stack([observation.images[name] for name in config.camera_names]))
         states.append(observation.state)
         actions.append(step.action.astype(np.float32))
@@ -80,7 +84,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
     stacked = np.stack(images), np.stack(states), np.stack(actions)
     identity = scenario.task, scenario.seed, scenario.cue
-    return Demonstration(*identity, *stacked, decisions[0], tuple(decisions), scenario.answers)
+    return Demonstration(*identity, *stacked, decisions[0], tuple(decisions), scenario.answers, np.array(shown))
 
 
 def _cache_key(config: ObservationConfig) -> str:
@@ -105,6 +109,7 @@ def _save(path: Path, demo: Demonstration) -> None:
         actions=demo.actions,
         branch_tick=np.int64(demo.branch_tick),
         decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
+        shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
     )
     partial.replace(path)
 
@@ -114,7 +119,8 @@ def _load(path: Path, scenario: Scenario) -> Demonstration:
         arrays = data["images"], data["state"], data["actions"], int(data["branch_tick"])
         # Recordings of one cue that were made before there could be more lack these.
         ticks = tuple(data["decision_ticks"].tolist()) if "decision_ticks" in data else ()
-    return Demonstration(scenario.task, scenario.seed, scenario.cue, *arrays, ticks, scenario.answers)
+        shown = data.get("shown")
+    return Demonstration(scenario.task, scenario.seed, scenario.cue, *arrays, ticks, scenario.answers, shown)
 
 
 def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:

@@ -24,8 +24,10 @@ def learn_memory(
     recipe: Recipe,
     seed: int,
     report: Callable[[Progress], None],
-) -> None:
+) -> Foreteller:
     """Train encoder and memory in place until the last clock factor is mastered, or its steps are spent.
+
+    Returns them under the head they were trained with.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one.
@@ -56,3 +58,4 @@ def learn_memory(
                 mastered_at = mastered_at or (step if train >= first.enough else None)
                 if mastered_at and (not last or step >= mastered_at + first.settle_steps):
                     break
+    return model
