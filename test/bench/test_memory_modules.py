@@ -179,7 +179,7 @@ def test_a_failed_run_is_in_the_figures_and_the_others_too(tmp_path: Path, monke
         raise FloatingPointError("the loss is nan at step 7")
 
     monkeypatch.setattr(jobs, "train_row", crash)
-    assert "FAILED, FloatingPointError: the loss is nan at step 7" in jobs.carry_out(plan, runs[1])
+    assert "FAILED, FloatingPointError: the loss is nan at step 7" in jobs.train_and_listen(plan, runs[1])
     done = Store(jobs.run_folder(plan, runs[0]))
     trained = {"memory_parameters": 0, "state_bytes": 0, "held_out_branch_accuracy": 0.5, "memory_steps": 0}
     done.write("training", {}, trained | {"memory_s": 0.0, "joint_s": 1.0})

@@ -81,8 +81,10 @@ def run(
     plan = quick_plan(plan) if quick else plan
     if not report:
         prepare(plan, workers)
-        for unfinished, reason in do_all(partial(jobs.carry_out, plan), plan.runs(), workers, _say):
-            _say(f"{unfinished}: {reason}")
+        # Decisions on recordings come first: closed loops take longest, and mostly repeat what was decided.
+        for part in (jobs.train_and_listen, jobs.drive):
+            for unfinished, reason in do_all(partial(part, plan), plan.runs(), workers, _say):
+                _say(f"{unfinished}: {reason}")
     figures = figures_of(plan)
     show(figures, console)
     for path in write_plots(figures, out_dir):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -41,13 +41,23 @@ def recording_path(plan: Plan, scenario: Scenario) -> Path:
     return plan.out_dir / "recordings" / scenario.task / f"{scenario.seed}-{scenario.cue}-{key}.npz"
 
 
-def carry_out(plan: Plan, run: Run) -> str:
-    """Train and measure what of the run is missing; a failure is kept as the run's. Returns a line about it."""
+def train_and_listen(plan: Plan, run: Run) -> str:
+    """Train the run and let it decide on the recordings, as far as that is missing; returns a line about it."""
+    return _kept(plan, run, _train_and_listen)
+
+
+def drive(plan: Plan, run: Run) -> str:
+    """Drive the trained run's closed-loop episodes, as far as they are missing; returns a line about it."""
+    return _kept(plan, run, _drive_all)
+
+
+def _kept(plan: Plan, run: Run, measure: Callable[[Plan, Run, Path, Store], str]) -> str:
+    """Do a part of a run; a failure is kept as the run's."""
     folder = run_folder(plan, run)
     store = Store(folder)
     store.write(FAILURE, {}, {"error": "unfinished: its process died or was interrupted"})
     try:
-        figures = _measure(plan, run, folder, store)
+        figures = measure(plan, run, folder, store)
     except Exception as error:
         reason = "".join(traceback.format_exception_only(error)).strip()
         store.write(FAILURE, {}, {"error": reason, "traceback": traceback.format_exc()})
@@ -66,15 +76,18 @@ def _base_id(folder: Path) -> str:
     return load(folder).model_id
 
 
-def _measure(plan: Plan, run: Run, folder: Path, store: Store) -> str:
+def _train_and_listen(plan: Plan, run: Run, folder: Path, store: Store) -> str:
     trained = store.get("training", {}, lambda: train_row(plan, run, folder))
+    words = [f"held out {trained['held_out_branch_accuracy']:.2f}", *_hear(plan, run, folder, store)]
+    _hear_addressed_as_trained(plan, run, folder, store)
+    return ", ".join(words)
+
+
+def _drive_all(plan: Plan, run: Run, folder: Path, store: Store) -> str:
     scenarios = plan.scenarios(run.task, run.seed, plan.conditions[0])
     driven = store.get("closed_loop", _settings(scenarios), lambda: _drive(folder, run.task, scenarios))
-    words = [f"held out {trained['held_out_branch_accuracy']:.2f}", f"closed loop {_share(driven):.2f}"]
-    words += _hear(plan, run, folder, store)
-    _hear_addressed_as_trained(plan, run, folder, store)
     _hand_over(plan, run, folder, store)
-    return ", ".join(words)
+    return f"closed loop {_share(driven):.2f}"
 
 
 def _hear(plan: Plan, run: Run, folder: Path, store: Store) -> list[str]:
