@@ -58,7 +58,7 @@ class QualitySizes:
 
 QUICK_SIZES = QualitySizes(stages=(Stage(12, 120, 32), Stage(24, 30, 16)), contexts=(24, 64, 128), tests=32)
 FEW_STREAMS = (80, 128)
-"""To train on, over and over. With 50, as many demonstrations as the paper has per task, every gate memorised in a trial."""
+"""To train on, over and over. With 50, as many demonstrations as the paper has, every gate memorised in a trial."""
 
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
