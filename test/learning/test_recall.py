@@ -94,6 +94,21 @@ def test_the_loss_looks_at_asked_steps_alone() -> None:
     torch.testing.assert_close(recalled.logits, built.head(readout.vector)[asked])
 
 
+def test_reading_first_is_blind_to_the_step_itself() -> None:
+    built, stream = model("gru"), TASK.sample(np.random.default_rng(0), 4)
+    symbols, asked = torch.from_numpy(stream.symbols), torch.from_numpy(stream.asked)
+    built.read_first = True
+    built.eval()
+    rows, steps = torch.nonzero(asked, as_tuple=True)
+    state = built.memory.initial_state(4)
+    xs, vectors = built.inputs(symbols), []
+    for t in range(asked.shape[1]):
+        vectors.append(built.memory.read(built.memory.embed(xs.at(t)), state).vector)
+        _, state, _ = built.memory.step(xs.at(t), state, torch.ones(4, dtype=torch.bool))
+    expected = torch.stack(vectors, dim=1)[rows, steps]
+    torch.testing.assert_close(built(symbols, asked).vectors, expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["gru", "trace"])
 def test_any_memory_reads_and_writes_symbols(name: str) -> None:
     torch.manual_seed(0)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from trace_memory_ros.bench.recall_tasks.aura_ais import readouts
+from trace_memory_ros.bench.recall_tasks.aura_ais import of_largest, readouts
 from trace_memory_ros.bench.recall_tasks.aura_variants import (
     DENSE,
     GATED,
@@ -74,7 +74,7 @@ def compare(pool: Executor, task: NoisyLongRecall, names: tuple[str, ...], seeds
         "seeds": seeds,
         "variants": {name: figures_of(jobs[name], outcomes[name]) for name in names},
         "parity": parity(outcomes[GATED], outcomes[DENSE]),
-        "ais": [outcome.extra for outcome in outcomes[GATED]],
+        "ais": [of_largest(outcome.extra) for outcome in outcomes[GATED]],
     }
 
 
@@ -82,7 +82,7 @@ def job_of(name: str, variant: Variant, task: NoisyLongRecall) -> Job:
     """The training of a variant, with the recipe's share of steps."""
     recipe = replace(RECIPE, steps=round(RECIPE.steps * variant.length))
     extra = readouts if name == GATED else None
-    return Job(name, variant.memory, variant.options, task, recipe, 0, STREAMS, extra)
+    return Job(name, variant.memory, variant.options, task, recipe, 0, STREAMS, extra, read_first=variant.read_first)
 
 
 def parity(gated: list[Outcome], dense: list[Outcome]) -> dict[str, Any]:

@@ -38,7 +38,9 @@ PAPER: dict[str, Any] = {
 }
 # Every step is answered right after 25; the paper takes 350.
 RECIPE = RecallRecipe(steps=200, batch=32)
-GATE_OPTIONS = {"ramp_from": 0.1, "ramp": 0.5}
+# At the default decay of 0.001 what W holds beside the newest event is forgotten within 10,000 steps alone, by when it
+# drowns the event: trained on 40 steps, success fell from 1.0 to 0.48 over 100,000.
+GATE_OPTIONS = {"ramp_from": 0.1, "ramp": 0.5, "decay": 0.05}
 STREAMS = 512
 ENDLESS_STEPS, QUICK_ENDLESS_STEPS = 100_000, 10_000
 TARGET_SELECTIVITY = 2.5
@@ -91,10 +93,16 @@ def endless(cell: Cell, steps: int) -> dict[str, Any]:
 
 
 def selectivity(outcomes: list[Outcome]) -> dict[str, Any]:
-    """How much more the gate opens for events than for filler: ratio of its probability p, difference in writes."""
-    ratio = spread([outcome.gate_by_kind["event"] / outcome.gate_by_kind["filler"] for outcome in outcomes])
-    gap = spread([outcome.written_by_kind["event"] - outcome.written_by_kind["filler"] for outcome in outcomes])
-    return {"probability_ratio": ratio, "written_share_gap": gap, "met": ratio["mean"] >= TARGET_SELECTIVITY}
+    """How much more the gate opens for events than for filler: its probability p as a ratio, its writes as a gap."""
+    event, filler = ([outcome.gate_by_kind[kind] for outcome in outcomes] for kind in ("event", "filler"))
+    ratios = [e / f for e, f in zip(event, filler, strict=True)]
+    gaps = [outcome.written_by_kind["event"] - outcome.written_by_kind["filler"] for outcome in outcomes]
+    return {
+        "ratio_of_means": sum(event) / sum(filler),
+        "ratio_seeds": ratios,
+        "written_share_gap": spread(gaps),
+        "met": min(ratios) >= TARGET_SELECTIVITY,
+    }
 
 
 def show(figures: dict[str, Any]) -> None:
@@ -118,8 +126,12 @@ def show(figures: dict[str, Any]) -> None:
         )
     console = Console(width=140)
     console.print(table)
-    ratio = figures["selectivity"]["probability_ratio"]["mean"]
-    console.print(f"selectivity event : filler {ratio:.1f} (target {TARGET_SELECTIVITY}, paper {PAPER['selectivity']})")
+    found = figures["selectivity"]
+    console.print(
+        f"selectivity event : filler {found['ratio_of_means']:.1f}, least seed {min(found['ratio_seeds']):.1f} "
+        f"(target {TARGET_SELECTIVITY}, paper {PAPER['selectivity']})",
+        highlight=False,
+    )
     walked = figures["endless"]
     first, last = walked["success_first_tenth"], walked["success_last_tenth"]
     console.print(

@@ -21,10 +21,14 @@ class Recalled(NamedTuple):
 
 
 class SymbolModel(nn.Module):
-    """What is trained: an embedding per symbol field, whose sum is the content; the memory; a linear head."""
+    """What is trained: an embedding per symbol field, whose sum is the content; the memory; a linear head.
 
-    def __init__(self, fields: tuple[int, ...], classes: int, memory: Memory) -> None:
+    read_first: an answer is read before its step is written, as in AURA's algorithm 1, and not after it.
+    """
+
+    def __init__(self, fields: tuple[int, ...], classes: int, memory: Memory, read_first: bool = False) -> None:
         super().__init__()
+        self.read_first = read_first
         self.embeddings = nn.ModuleList(nn.Embedding(size, memory.dims.content) for size in fields)
         self.memory = memory
         self.head = nn.Linear(memory.dims.width, classes)
@@ -40,5 +44,8 @@ class SymbolModel(nn.Module):
         xs = self.memory.embed(self.inputs(symbols))
         start = state or self.memory.initial_state(len(symbols))
         states, _, records = self.memory.scan(xs, start, torch.ones_like(asked))
-        readout = self.memory.read(xs.map(lambda field: field[asked]), tuple(part[asked] for part in states))
+        held = states
+        if self.read_first:
+            held = tuple(torch.cat((s[:, None], p[:, :-1]), dim=1) for s, p in zip(start, states, strict=True))
+        readout = self.memory.read(xs.map(lambda field: field[asked]), tuple(part[asked] for part in held))
         return Recalled(self.head(readout.vector), readout.vector, xs, states, records)
