@@ -71,9 +71,9 @@ class CheckpointConfig:
     clock: ClockRule
     signature_depth: int
     task: str
-    signature_window: PathWindow | None = None
     policy: PolicyConfig | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
+    signature_window: PathWindow | None = None
     package_version: str = __version__
     schema: int = SCHEMA
 
