@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trace_memory_ros.bench import memory_sequence as bench
-from trace_memory_ros.bench.memory_modules_store import Store
+from trace_memory_ros.bench.store import Store
 from trace_memory_ros.learning.demonstrations import collect
 from trace_memory_ros.observation.config import default_arm
 

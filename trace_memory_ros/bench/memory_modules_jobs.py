@@ -11,8 +11,8 @@ from pathlib import Path
 from trace_memory_ros.bench.memory_modules_listening import Listener
 from trace_memory_ros.bench.memory_modules_plan import Condition, Plan, Run, digest, scenario_key
 from trace_memory_ros.bench.memory_modules_recording import Recorder, Recording
-from trace_memory_ros.bench.memory_modules_store import FAILURE, Figures, Store
 from trace_memory_ros.bench.memory_modules_training import train_row
+from trace_memory_ros.bench.store import FAILURE, Figures, Store
 from trace_memory_ros.evaluation.closed_loop import ClosedLoop
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.model import MemoryModel

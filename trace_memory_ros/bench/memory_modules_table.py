@@ -12,7 +12,7 @@ from rich.table import Table
 from trace_memory_ros.bench.memory_modules_jobs import run_folder
 from trace_memory_ros.bench.memory_modules_plan import ROWS, Plan, Run
 from trace_memory_ros.bench.memory_modules_speed import step_times_ms
-from trace_memory_ros.bench.memory_modules_store import FAILURE, Figures, Store
+from trace_memory_ros.bench.store import FAILURE, Figures, Store
 from trace_memory_ros.evaluation.statistics import Interval, percentiles, wilson_interval
 
 RESAMPLES = 4_000

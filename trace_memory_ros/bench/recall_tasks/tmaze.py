@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trace_memory_ros.bench.memory_modules_store import Store
+from trace_memory_ros.bench.store import Store
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.learning.recall.tmaze import Choice, MazeModel, path_size, walk
 from trace_memory_ros.learning.recall.trainer import RecallRecipe, train
