@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from trace_memory_ros.memory import aura_scan
 from trace_memory_ros.memory.aura_config import AuraConfig
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, stack_steps
 from trace_memory_ros.memory.write_gate import (
     SURPRISE_LIMIT,
     Decision,
@@ -164,8 +164,7 @@ class AuraMemory(Memory):
             states.append(state)
             records.append(record)
             errors.append(error)
-        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-        joined = WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
+        stacked, joined = stack_steps(states, records)
         return stacked, state, joined, torch.stack(errors, dim=1)
 
     def _run_compiled(

@@ -6,7 +6,7 @@ and may be overridden by a faster path that is tested against these naive ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -67,6 +67,12 @@ class WriteRecord(NamedTuple):
     surprise: Tensor
     wrote: Tensor
 
+    @classmethod
+    def ungated(cls, route: Tensor, write_strength: Tensor) -> WriteRecord:
+        """The record of a mechanism that writes whenever it is told to: gate 1, surprise 0."""
+        ones = torch.ones_like(route[..., 0])
+        return cls(route, write_strength, ones, torch.zeros_like(ones), torch.ones_like(ones, dtype=torch.bool))
+
     def only_where(self, write: Tensor) -> WriteRecord:
         """The record with nothing written where the flag, shaped as `wrote`, is False."""
         strength = self.write_strength
@@ -96,6 +102,27 @@ class MemoryDims:
 def where_state(keep_new: Tensor, new: State, old: State) -> State:
     """Select `new` where the `(B,)` flag holds and `old`, bit for bit, elsewhere."""
     return tuple(torch.where(keep_new.reshape(-1, *([1] * (n.ndim - 1))), n, o) for n, o in zip(new, old, strict=True))
+
+
+def stack_steps(states: Sequence[State], records: Sequence[WriteRecord]) -> tuple[State, WriteRecord]:
+    """States and records of single steps, each `(B, ...)`, as those of a sequence `(B, T, ...)`."""
+    stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
+    return stacked, WriteRecord(*(torch.stack(fields, dim=1) for fields in zip(*records, strict=True)))
+
+
+def write_steps(
+    write: Callable[[int, State], tuple[State, WriteRecord]], state: State, mask: Tensor
+) -> tuple[State, State, WriteRecord]:
+    """What `Memory.scan` returns, by one `write` of time index and state per step of `mask` `(B, T)`."""
+    states: list[State] = []
+    records: list[WriteRecord] = []
+    for t in range(mask.shape[1]):
+        written, record = write(t, state)
+        state = where_state(mask[:, t], written, state)
+        states.append(state)
+        records.append(record)
+    stacked, joined = stack_steps(states, records)
+    return stacked, state, joined.only_where(mask)
 
 
 class Memory(nn.Module):
@@ -169,15 +196,7 @@ class Memory(nn.Module):
 
         Returns the state after every step (each tensor `(B, T, ...)`), the final state, and the records `(B, T, ...)`.
         """
-        states: list[State] = []
-        records: list[WriteRecord] = []
-        for t in range(mask.shape[1]):
-            written, record = self.write(xs.at(t), state)
-            state = where_state(mask[:, t], written, state)
-            states.append(state)
-            records.append(record.only_where(mask[:, t]))
-        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-        return stacked, state, WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
+        return write_steps(lambda t, held: self.write(xs.at(t), held), state, mask)
 
     def read_sequence(self, xs: MemoryInput, states: State) -> Readout:
         """Read at every step of a `(B, T, ...)` sequence, each from the state of its step."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord, stack_steps
 from trace_memory_ros.memory.write_gate import (
     LEARNED,
     Decision,
@@ -120,8 +120,7 @@ class GatedMemory(Memory):
             changes.append(change)
         if self.training:
             self.surprise.update(torch.stack(changes, dim=1)[mask])
-        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-        joined = WriteRecord(*(torch.stack(f, dim=1) for f in zip(*records, strict=True)))
+        stacked, joined = stack_steps(states, records)
         return stacked, state, joined.only_where(mask)
 
     def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:

@@ -80,9 +80,8 @@ class GruMemory(Memory):
             nn.functional.linear(content, w_input[gates], b_input[gates])
             + nn.functional.linear(hidden, w_hidden[gates], b_hidden[gates])
         )
-        ones = hidden.new_ones(hidden.shape[0])
         strength = (1 - update).mean(dim=-1, keepdim=True)
-        return WriteRecord(ones[:, None], strength, ones, torch.zeros_like(ones), ones.bool())
+        return WriteRecord.ungated(torch.ones_like(strength), strength)
 
 
 def _along_time(values: Tensor, index: Tensor) -> Tensor:

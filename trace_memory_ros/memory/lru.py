@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, where_state
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, write_steps
 from trace_memory_ros.memory.trace import mlp
 
 TIE_BREAK = 1e-6
@@ -107,16 +107,9 @@ class LruMemory(Memory):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with what does not need the slots computed for all steps at once."""
         evidence = self._evidence(xs)
-        states: list[State] = []
-        records: list[WriteRecord] = []
-        for t in range(mask.shape[1]):
-            written, record = self._update(Evidence(*(part[:, t] for part in evidence)), state)
-            state = where_state(mask[:, t], written, state)
-            states.append(state)
-            records.append(record)
-        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-        whole = WriteRecord(*(torch.stack(field, dim=1) for field in zip(*records, strict=True)))
-        return stacked, state, whole.only_where(mask)
+        return write_steps(
+            lambda t, held: self._update(Evidence(*(part[:, t] for part in evidence)), held), state, mask
+        )
 
     def _evidence(self, x: MemoryInput) -> Evidence:
         content = self.norm_content(x.content)
@@ -141,8 +134,7 @@ class LruMemory(Memory):
             (1 - share) * values + share * new.value[:, None],
             torch.where(usage > 0, usage.clamp(min=LEAST_USAGE), usage),
         )
-        ones = torch.ones_like(route[:, 0])
-        return state, WriteRecord(route, strength, ones, torch.zeros_like(ones), ones.bool())
+        return state, WriteRecord.ungated(route, strength)
 
     def _attend(self, query: Tensor, keys: Tensor, usage: Tensor) -> Tensor:
         """Read weights `(B, K)`; alike over all slots while none is used."""

@@ -105,7 +105,8 @@ class PrismMemory(Memory):
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Put the tick's summary into the ring, over the oldest entry once all are filled."""
         after, at = self.encoder.push(self._summary(x), Ring(*state))
-        return tuple(after), _record(at.to(after.outputs.dtype))
+        place = at.to(after.outputs.dtype)
+        return tuple(after), WriteRecord.ungated(place, place)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """Global attention of this tick over the ring, broadcast back to its local tokens and fused with them."""
@@ -126,7 +127,7 @@ class PrismMemory(Memory):
         entry = rings.cursor[:, :-1, 0].long()
         route = nn.functional.one_hot(entry, self.settings.window).to(summaries.dtype)
         states, final = tuple(part[:, 1:] for part in rings), tuple(part[:, -1] for part in rings)
-        return states, final, _record(route).only_where(mask)
+        return states, final, WriteRecord.ungated(route, route).only_where(mask)
 
     def _summary(self, x: MemoryInput) -> Tensor:
         address = self.embed(x).address
@@ -153,9 +154,3 @@ def age_codes(count: int, width: int) -> Tensor:
     rate = torch.exp(-math.log(10_000.0) * (channel // 2 * 2) / width)
     angle = torch.arange(count)[:, None] * rate
     return torch.where(channel % 2 == 0, angle.sin(), angle.cos())
-
-
-def _record(route: Tensor) -> WriteRecord:
-    """All of a write goes to one entry, and replaces it."""
-    ones = torch.ones_like(route[..., 0])
-    return WriteRecord(route, route, ones, torch.zeros_like(ones), torch.ones_like(ones, dtype=torch.bool))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, where_state
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, write_steps
 from trace_memory_ros.memory.trace import mlp
 
 EVICTIONS = ("redundant", "oldest")
@@ -118,15 +118,7 @@ class RetrievalMemory(Memory):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with keys and values computed for all steps at once."""
         entries = self._entry(xs)
-        states: list[State] = []
-        places: list[Tensor] = []
-        for t in range(mask.shape[1]):
-            written, record = self._store(Entry(*(part[:, t] for part in entries)), state)
-            state = where_state(mask[:, t], written, state)
-            states.append(state)
-            places.append(record.route)
-        stacked = tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
-        return stacked, state, _record(torch.stack(places, dim=1)).only_where(mask)
+        return write_steps(lambda t, held: self._store(Entry(*(part[:, t] for part in entries)), held), state, mask)
 
     def _entry(self, x: MemoryInput) -> Entry:
         content = self.norm_content(x.content)
@@ -142,7 +134,7 @@ class RetrievalMemory(Memory):
             torch.where(here, entry.value[:, None], values),
             torch.where(place > 0, torch.ones_like(age), older),
         )
-        return state, _record(place)
+        return state, WriteRecord.ungated(place, place)
 
     @torch.no_grad()
     def _place(self, keys: Tensor, age: Tensor) -> Tensor:
@@ -161,9 +153,3 @@ def _redundant(keys: Tensor, age: Tensor) -> Tensor:
     one, other = pair // size, pair % size
     rows = torch.arange(keys.shape[0], device=keys.device)
     return torch.where(age[rows, one] >= age[rows, other], one, other)
-
-
-def _record(place: Tensor) -> WriteRecord:
-    """A write that replaces one entry whole, `place` `(..., n)` one-hot."""
-    ones = torch.ones_like(place[..., 0])
-    return WriteRecord(place, place, ones, torch.zeros_like(ones), torch.ones_like(ones, dtype=torch.bool))

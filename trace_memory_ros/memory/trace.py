@@ -93,7 +93,7 @@ class TraceMemory(Memory):
         """Eq. 25-30."""
         everywhere = torch.ones(1, x.content.shape[0], dtype=torch.bool, device=x.content.device)
         history = slot_scan(state[0], self._plan(x.map(lambda f: f[None]), everywhere), self._slot_weights())
-        return (history.slots[0],), _record(history.route[0], history.strength[0])
+        return (history.slots[0],), WriteRecord.ungated(history.route[0], history.strength[0])
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """Eq. 31-35."""
@@ -109,7 +109,7 @@ class TraceMemory(Memory):
         # Time first, so that a step of the recurrence is contiguous.
         plan = self._plan(self.embed(xs).map(lambda f: f.transpose(0, 1)), mask.T)
         history = SlotHistory(*(f.transpose(0, 1) for f in slot_scan(slots, plan, self._slot_weights())))
-        record = _record(history.route, history.strength)
+        record = WriteRecord.ungated(history.route, history.strength)
         return (history.slots,), (history.slots[:, -1],), record.only_where(mask)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
@@ -176,8 +176,3 @@ def _first(phi: nn.Sequential) -> tuple[Tensor, Tensor]:
     """Weight and bias of the first layer."""
     weight, bias = phi[0].parameters()
     return weight, bias
-
-
-def _record(route: Tensor, strength: Tensor) -> WriteRecord:
-    ones = torch.ones_like(route[..., 0])
-    return WriteRecord(route, strength, ones, torch.zeros_like(ones), torch.ones_like(ones, dtype=torch.bool))

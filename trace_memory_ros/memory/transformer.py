@@ -120,7 +120,7 @@ class TransformerMemory(Memory):
             )
             h, _ = layer.attend(h, query, keys, values, ages(count, size)[:, None], filled(count, size)[:, None])
         cache = torch.where(place[..., None] > 0, torch.cat(parts, dim=-1)[:, None], cache)
-        return (cache, count), _record(place)
+        return (cache, count), WriteRecord.ungated(place, place)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """The current content as the newest token, attending to the cache without entering it."""
@@ -150,7 +150,8 @@ class TransformerMemory(Memory):
         rows = torch.arange(mask.shape[0], device=mask.device)[:, None, None]
         caches = history[rows, held]
         before = wrapped(start[:, None] + done - mask.long(), size)
-        return (caches, count), (caches[:, -1], count[:, -1]), _record(next_entry(before, size)).only_where(mask)
+        place = next_entry(before, size)
+        return (caches, count), (caches[:, -1], count[:, -1]), WriteRecord.ungated(place, place).only_where(mask)
 
     def _extend(self, history: Tensor, start: Tensor, content: Tensor) -> Tensor:
         """Caches `(B, n + T, ...)` of the n entries there were, oldest first, and of T further writes `(B, T, d_e)`."""
@@ -185,9 +186,3 @@ def _oldest_first(cache: Tensor, count: Tensor) -> Tensor:
     size = cache.shape[1]
     index = (count.long()[:, None] + torch.arange(size, device=cache.device)) % size
     return cache.gather(1, index[..., None].expand_as(cache))
-
-
-def _record(place: Tensor) -> WriteRecord:
-    """A write that replaces one entry whole, `place` `(..., n)` one-hot."""
-    ones = torch.ones_like(place[..., 0])
-    return WriteRecord(place, place, ones, torch.zeros_like(ones), torch.ones_like(ones, dtype=torch.bool))
