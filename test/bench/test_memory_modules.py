@@ -15,8 +15,8 @@ from trace_memory_ros.bench.memory_modules_plots import write_plots
 from trace_memory_ros.bench.memory_modules_recording import Recorder, Recording
 from trace_memory_ros.bench.memory_modules_table import figures_of, success_of
 from trace_memory_ros.bench.store import FAILURE, Store
-from trace_memory_ros.bench.workers import do_all
 from trace_memory_ros.evaluation.closed_loop import ClosedLoop
+from trace_memory_ros.evaluation.workers import do_all
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.expert import Expert

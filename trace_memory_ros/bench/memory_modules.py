@@ -25,7 +25,7 @@ from trace_memory_ros.bench.memory_modules_plan import (
 from trace_memory_ros.bench.memory_modules_plots import write_plots
 from trace_memory_ros.bench.memory_modules_table import figures_of, show
 from trace_memory_ros.bench.memory_modules_training import train_base
-from trace_memory_ros.bench.workers import do_all
+from trace_memory_ros.evaluation.workers import do_all
 
 SEEDS = 3
 PAIRS = 9

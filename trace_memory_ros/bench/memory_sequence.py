@@ -14,9 +14,9 @@ from rich.console import Console
 
 from trace_memory_ros.bench.memory_modules_plan import DEPTH, ROWS, digest, row_design
 from trace_memory_ros.bench.store import FAILURE, Store
-from trace_memory_ros.bench.workers import do_all
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.evaluation.statistics import bootstrap_interval
+from trace_memory_ros.evaluation.workers import do_all
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import decisions_right
