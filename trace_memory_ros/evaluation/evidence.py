@@ -1,0 +1,271 @@
+"""What an evaluation of recorded episodes found, as plain data that JSON holds: written once, read by every report."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+SCHEMA = 1
+Reasons = Mapping[str, str]
+"""Field name -> why it is None."""
+
+T = TypeVar("T")
+
+
+class EvidenceError(ValueError):
+    """Data that is no evidence of this version; the message names the field and the remedy."""
+
+
+@dataclass(frozen=True)
+class TransformEvidence:
+    """One history transform of one episode against the identity pass (TRACE eq. 14-20).
+
+    route_similarity: 0..100, over all ticks before the branch, each with its newest write's route; _at_writes: over the
+    identity's write ticks alone. readout_cosine: -1..1 at the branch. action_agreement: same branch decided.
+    branch_consistency: 0..100. decision: the branch decided. chunk_distance: mean absolute difference of the chunks, in
+    action standard deviations. writes: before the branch. writes_moved: share of the identity's writes that are at
+    another tick, 0..1. path_points: how many the signature and the clock were given.
+    """
+
+    name: str
+    route_similarity: float | None
+    route_similarity_at_writes: float | None
+    readout_cosine: float | None
+    action_agreement: bool | None
+    branch_consistency: float | None
+    decision: str | None
+    chunk_distance: float | None
+    writes: int
+    writes_moved: float
+    path_points: int
+    reasons: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StabilityEvidence:
+    """One extension of one episode's history (TRACE A.7, eq. 21-23, table 12).
+
+    extension: length against the recorded history. ticks, writes: of the extended history before the branch.
+    slot_churn: per write; _per_tick: per control tick, as where every tick writes. write_entropy, slot_occupancy: 0..1.
+    readout_cosine, decision_agreement: against the recorded history. source: which segments were added.
+    """
+
+    name: str
+    extension: float
+    source: str
+    ticks: int
+    writes: int
+    slot_churn: float | None
+    slot_churn_per_tick: float | None
+    write_entropy: float | None
+    slot_occupancy: float | None
+    readout_cosine: float | None
+    decision_agreement: bool | None
+    decision: str | None
+    reasons: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WriteAttribution:
+    """What one write contributed to a decision, by leaving it out.
+
+    delta_action: mean absolute change of the chunk, in action standard deviations. delta_readout: relative change of
+    the read vector and tokens (L2). flipped: the decision became another branch. window_*: the same for the window of
+    writes centred on this one. strength: the write's largest strength over slots, as it was made.
+    """
+
+    tick: int
+    stamp_ns: int
+    strength: float
+    delta_readout: float
+    delta_action: float | None
+    flipped: bool | None
+    window_delta_readout: float
+    window_delta_action: float | None
+    window_flipped: bool | None
+
+
+@dataclass(frozen=True)
+class AttributionEvidence:
+    """Cue attribution of one decision. window: writes left out at once in window_*. writes: in time order."""
+
+    branch_tick: int
+    branch_stamp_ns: int
+    label: str | None
+    decision: str | None
+    window: int
+    writes: tuple[WriteAttribution, ...]
+    reasons: Reasons = field(default_factory=dict)
+
+    @property
+    def strongest(self) -> WriteAttribution | None:
+        """The centre of the window that changes the chunk most, or the readout where there is no policy."""
+        by_action = [w for w in self.writes if w.window_delta_action is not None]
+        if by_action:
+            return max(by_action, key=lambda w: w.window_delta_action or 0.0)
+        return max(self.writes, key=lambda w: w.window_delta_readout, default=None)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What the memory did over the episode, T ticks, W writes, N slots.
+
+    time_s `(T,)` since the first tick; status `(T,)`: 0 ok, 1 stale, 2 invalid; read_weights `(T, N)`; write_ticks
+    `(W,)`; route, write_strength `(W, N)`; gate, surprise `(W,)`.
+    """
+
+    time_s: tuple[float, ...]
+    status: tuple[int, ...]
+    read_weights: tuple[tuple[float, ...], ...]
+    write_ticks: tuple[int, ...]
+    route: tuple[tuple[float, ...], ...]
+    write_strength: tuple[tuple[float, ...], ...]
+    gate: tuple[float, ...]
+    surprise: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BranchEvidence:
+    """A branch of an episode. decision: the label whose reference the policy's chunk is nearest to.
+
+    margin: how much nearer than to the next, in action standard deviations. correct: decision == label.
+    """
+
+    tick: int
+    stamp_ns: int
+    label: str | None
+    decision: str | None
+    correct: bool | None
+    margin: float | None
+    read_weights: tuple[float, ...]
+    reasons: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpisodeEvidence:
+    """One recorded episode under one checkpoint.
+
+    name: unique in an evaluation; bag: path as given; episode: index in the bag. slot_churn, write_entropy,
+    slot_occupancy: of all writes (eq. 21-23). action_error: mean absolute difference of the policy's action from the
+    recorded one over usable ticks, in action standard deviations. latency_ms: stage -> {p50, p99, max} per tick.
+    streams: per stream its counters. branches in time order; transforms and stability are about the first.
+    """
+
+    name: str
+    bag: str
+    episode: int
+    task: str
+    ticks: int
+    ticks_stale: int
+    ticks_invalid: int
+    period_ms: float
+    writes: int
+    slot_churn: float | None
+    write_entropy: float | None
+    slot_occupancy: float | None
+    branches: tuple[BranchEvidence, ...]
+    transforms: tuple[TransformEvidence, ...]
+    stability: tuple[StabilityEvidence, ...]
+    attributions: tuple[AttributionEvidence, ...]
+    timeline: Timeline
+    latency_ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    streams: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    reasons: Reasons = field(default_factory=dict)
+
+    def transform(self, name: str) -> TransformEvidence | None:
+        """The transform called `name`, or None."""
+        return next((t for t in self.transforms if t.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready mapping; `from_dict` inverts it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> EpisodeEvidence:
+        """Read what `to_dict` wrote. Raises EvidenceError."""
+        return read(cls, data, "episode")
+
+
+@dataclass(frozen=True)
+class FailedBag:
+    """A bag or episode that could not be evaluated; fields as of a bag's fault."""
+
+    bag: str
+    what: str
+    where: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Which checkpoint was evaluated. signature_window: None for the whole episode. slots: N."""
+
+    checkpoint: str
+    model_id: str
+    task: str
+    mechanism: str
+    uses_signature: bool
+    signature_window: Mapping[str, float] | None
+    slots: int
+    slot_kind: str
+    clock: Mapping[str, Any]
+    has_policy: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything one evaluation found. settings: what it was asked for. figures: `bag_evaluation.figures_of` of it."""
+
+    model: ModelFacts
+    settings: Mapping[str, Any]
+    episodes: tuple[EpisodeEvidence, ...]
+    failed: tuple[FailedBag, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready mapping; `from_dict` inverts it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Evaluation:
+        """Read what `to_dict` wrote. Raises EvidenceError naming the field, and for another schema."""
+        if isinstance(data, Mapping) and data.get("schema") != SCHEMA:
+            raise EvidenceError(
+                f"evaluation has schema {data.get('schema')!r}, this version reads {SCHEMA}: evaluate again"
+            )
+        return read(cls, data, "evaluation")
+
+
+def read(cls: type[T], data: object, where: str) -> T:
+    """A dataclass from plain JSON data, nested ones too. Raises EvidenceError naming unknown or missing fields."""
+    if not isinstance(data, Mapping):
+        raise EvidenceError(f"{where} is {type(data).__name__}, not a mapping: evaluate again")
+    hints = typing.get_type_hints(cls)
+    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    if unknown := sorted(set(data) - known):
+        raise EvidenceError(
+            f"{where} has unknown fields {', '.join(unknown)}: it is of another version, evaluate again"
+        )
+    values = {name: _value(hints[name], item, f"{where}.{name}") for name, item in data.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise EvidenceError(f"{where}: {error}: of another version, evaluate again") from error
+
+
+def _value(hint: Any, item: Any, where: str) -> Any:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if item is None else _value(next(p for p in parts if p is not type(None)), item, where)
+    if origin is tuple:
+        if not isinstance(item, list | tuple):
+            raise EvidenceError(f"{where} is {type(item).__name__}, not a list: evaluate again")
+        return tuple(_value(parts[0], one, f"{where}[{i}]") for i, one in enumerate(item))
+    if is_dataclass(hint):
+        return read(typing.cast("type[Any]", hint), item, where)
+    return item
