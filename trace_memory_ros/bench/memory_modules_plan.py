@@ -157,7 +157,7 @@ class Plan:
 
 def row_design(row: str) -> Design:
     """The design behind a row's name."""
-    return replace(arm_design(ROWS[row], DEPTH), window=WINDOWS.get(row))
+    return arm_design(ROWS[row], DEPTH, window=WINDOWS.get(row))
 
 
 def quick_plan(plan: Plan) -> Plan:

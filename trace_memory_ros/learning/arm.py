@@ -10,23 +10,29 @@ from trace_memory_ros.learning.matched import ARM_DIMS, MATCHED
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.clock import PathLength
+from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
 CLOCK = PathLength(threshold=1.0, deadband=1.0)
 """A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
 
 
-def arm_design(memory: str, depth: int, options: Mapping[str, Any] | None = None) -> Design:
+def arm_design(
+    memory: str, depth: int, options: Mapping[str, Any] | None = None, window: PathWindow | None = None
+) -> Design:
     """The design of a mechanism by its registry name, with its matched options unless others are given.
 
-    Mechanisms that read no signature are given none, whatever `depth` says. Raises ValueError for an unknown name.
+    Mechanisms that read no signature are given none, whatever `depth` and `window` say. Raises ValueError for an
+    unknown name.
     """
     chosen = dict(MATCHED.get(memory, {}) if options is None else options)
+    addressed = registry.build(memory, ARM_DIMS, chosen).uses_signature
     return Design(
         memory=memory,
         options=chosen,
         observation=default_arm(),
         action_names=ACTION_NAMES,
         clock=CLOCK,
-        depth=depth if registry.build(memory, ARM_DIMS, chosen).uses_signature else 0,
+        depth=depth if addressed else 0,
+        window=window if addressed else None,
     )
