@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.bench.memory_modules_recording import Recording
+from trace_memory_ros.learning.branch_accuracy import nearer
 from trace_memory_ros.learning.dataset import increments, signatures
 from trace_memory_ros.memory.base import MemoryInput, Readout
+from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.policies.act import ActConfig, ActPolicy
-from trace_memory_ros.runtime.checkpoint import CheckpointError, load
+from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
 
@@ -39,10 +41,9 @@ class Listener:
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = load(checkpoint)
-        if self.checkpoint.config.policy is None:
-            raise CheckpointError(f"{checkpoint} holds a memory without a policy: give a checkpoint trained with one")
+        options = self.checkpoint.policy.options
         self.model = MemoryModel.from_checkpoint(self.checkpoint)
-        self.policy = ActPolicy(ActConfig(**self.checkpoint.config.policy.options))
+        self.policy = ActPolicy(ActConfig(**options))
         self.checkpoint.load_into(self.policy, "policy.")
         self.policy.eval()
 
@@ -57,12 +58,12 @@ class Listener:
         normaliser.
         """
         readout, wrote = self.hear(recordings, addressed_as)
-        images = _pixels(np.stack([r.images for r in recordings]))
+        images = pixels_of(np.stack([r.images for r in recordings]))
         state = torch.from_numpy(np.stack([r.state[-1] for r in recordings]).astype(np.float32))
         chunks = self.policy(images, state, (readout.tokens, readout.vector, readout.address))
         own = self.policy.normalise_actions(torch.from_numpy(np.stack([r.actions for r in recordings])))
         twin = own.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
-        right = (chunks - own).abs().sum(dim=(1, 2)) < (chunks - twin).abs().sum(dim=(1, 2))
+        right = nearer(chunks, own, twin)
         ticks = [len(r.state) for r in recordings]
         return [Decision(*each) for each in zip(right.tolist(), wrote.tolist(), ticks, strict=True)]
 
@@ -112,7 +113,7 @@ class Listener:
         )
 
     def _content(self, at: _Evidence) -> Tensor:
-        content: Tensor = self.model.encoder(_pixels(at.thumbnails), torch.from_numpy(at.state))
+        content: Tensor = self.model.encoder(pixels_of(at.thumbnails), torch.from_numpy(at.state))
         return content
 
     def _input(self, at: _Evidence, anchor: Tensor) -> MemoryInput:
@@ -139,8 +140,3 @@ def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for row, array in zip(out, arrays, strict=True):
         row[: len(array)] = array
     return out
-
-
-def _pixels(images: NDArray[np.uint8]) -> Tensor:
-    """`(..., P, P, 3)` uint8 to `(..., 3, P, P)` in 0..1."""
-    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)

@@ -11,7 +11,7 @@ from typing import Any
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.runner import ActRunner
-from trace_memory_ros.runtime.checkpoint import CheckpointError, load
+from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.env import ArmEnv
 from trace_memory_ros.tasks.arm.expert import Expert
@@ -43,10 +43,9 @@ class ClosedLoop:
 
     def __init__(self, checkpoint: Path, task: str) -> None:
         loaded = load(checkpoint)
-        if loaded.config.policy is None:
-            raise CheckpointError(f"{checkpoint} holds a memory without a policy: give a checkpoint trained with one")
+        policy = loaded.policy
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
-        self.policy = ActRunner.from_tensors(loaded.config.policy.options, loaded.tensors_of("policy."))
+        self.policy = ActRunner.from_tensors(policy.options, loaded.tensors_of("policy."))
         self.observer = LockstepObserver(loaded.config.observation)
         self.period_s = loaded.config.observation.tick_period_ms / 1000.0
         self.env = ArmEnv(task)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, increments, scaled
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
+from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.runtime.clock import UpdateClock
 
 COARSE = 1.5
@@ -81,7 +82,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([_pixels(demo.images[r, :cameras]) for demo, r in seen]),
+            torch.stack([pixels_of(demo.images[r, :cameras]) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -107,7 +108,7 @@ class BatchBuilder:
     def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float32]) -> Evidence:
         statistics = self.statistics
         return Evidence(
-            _pixels(episode.thumbnails[ticks]),
+            pixels_of(episode.thumbnails[ticks]),
             torch.from_numpy(episode.state[ticks]),
             torch.from_numpy(statistics.xi.apply(episode.xi[ticks]) if statistics.xi else episode.xi[ticks]),
             torch.from_numpy(statistics.delta.apply(delta) if statistics.delta else delta),
@@ -120,11 +121,6 @@ class BatchBuilder:
             torch.from_numpy(episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]),
             torch.from_numpy(valid),
         )
-
-
-def _pixels(images: NDArray[np.uint8]) -> Tensor:
-    """`(..., P, P, 3)` uint8 to `(..., 3, P, P)` in 0..1."""
-    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)
 
 
 def _stack(parts: list[Evidence]) -> Evidence:

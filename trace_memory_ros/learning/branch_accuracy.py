@@ -34,7 +34,14 @@ def decisions_right(model: ChunkModel, builder: BatchBuilder, pair: int, clock_f
     reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
     batch = builder.build(indices, [clock_factor] * 2, reads)
     predicted, target = model(batch), builder.statistics.normalise_actions(batch.actions)
-    both = (batch.valid & batch.valid.flip(0))[..., None]
-    own = ((predicted - target).abs() * both).sum(dim=(2, 3))
-    other = ((predicted - target.flip(0)).abs() * both).sum(dim=(2, 3))
-    return (own < other).float()
+    return nearer(predicted, target, target.flip(0), batch.valid & batch.valid.flip(0)).float()
+
+
+def nearer(predicted: Tensor, own: Tensor, other: Tensor, valid: Tensor | None = None) -> Tensor:
+    """Whether chunks `(..., H, A)` are nearer to `own` than to `other` by summed absolute error, `(...)` bool.
+
+    valid: steps `(..., H)` that count; all where None.
+    """
+    counted = torch.ones_like(predicted[..., :1]) if valid is None else valid[..., None]
+    to_own, to_other = (((predicted - chunk).abs() * counted).sum(dim=(-2, -1)) for chunk in (own, other))
+    return to_own < to_other

@@ -26,11 +26,7 @@ class _Nothing:
 
 def load_policy(loaded: Checkpoint) -> ActRunner:
     """The checkpoint's policy. Raises `CheckpointError` when it has none or one of an unknown family."""
-    policy = loaded.config.policy
-    if policy is None:
-        raise CheckpointError(
-            f"{loaded.folder} holds a memory without a policy: give a checkpoint that was trained with one"
-        )
+    policy = loaded.policy
     if policy.family != "act":
         raise CheckpointError(f"{loaded.folder} holds a policy of family {policy.family!r}: this node runs act")
     return ActRunner.from_tensors(policy.options, loaded.tensors_of("policy."))

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trace_memory_ros.observation.strict import ConfigError, check_keys, require_int
@@ -92,3 +94,8 @@ class ContentEncoder(nn.Module):
                 f"encoder input: thumbnails {tuple(thumbnails.shape)} and state {tuple(state.shape)}, configured for "
                 f"{want} and (..., {self.config.state_dim}); prepare them with this checkpoint's observation config"
             )
+
+
+def pixels_of(images: NDArray[np.uint8]) -> Tensor:
+    """Images `(..., P, P, 3)` uint8 as the networks take them: `(..., 3, P, P)` float32 in 0..1."""
+    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)

@@ -44,6 +44,15 @@ class Checkpoint:
     tensors: Mapping[str, Tensor]
     model_id: str
 
+    @property
+    def policy(self) -> PolicyConfig:
+        """The policy that was trained with the memory. Raises CheckpointError where there is none."""
+        if self.config.policy is None:
+            raise CheckpointError(
+                f"{self.folder} holds a memory without a policy: give a checkpoint that was trained with one"
+            )
+        return self.config.policy
+
     def tensors_of(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose names start with `prefix` (`encoder.`, `memory.`, `policy.`), with it removed."""
         return {name[len(prefix) :]: t for name, t in self.tensors.items() if name.startswith(prefix)}

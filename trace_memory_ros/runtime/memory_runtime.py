@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryInput, State
+from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.address import AddressStream
@@ -179,7 +180,7 @@ class MemoryRuntime:
     def _encode(self, observation: Observation, state: FloatArray) -> Tensor:
         seen = self.config.observation
         images = np.stack([observation.images[name] for name in seen.camera_names])
-        small = torch.from_numpy(thumbnails(images, seen.thumbnail_px)).movedim(-1, -3).float().div_(255.0)
+        small = pixels_of(thumbnails(images, seen.thumbnail_px))
         content: Tensor = self.model.encoder(small[None], torch.from_numpy(state)[None])
         return content
 
