@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from trace_memory_ros.bench.store import Store
 from trace_memory_ros.evaluation.statistics import t_interval
 from trace_memory_ros.learning.recall.measure import Measured, held_out, measure
 from trace_memory_ros.learning.recall.model import SymbolModel
@@ -122,13 +122,7 @@ def submit(pool: Executor, job: Job, seeds: int, store: Path) -> list[Future[Out
 
 def find(job: Job, store: Path) -> Outcome:
     """What an earlier run left in the folder `store`, else `train_one`, left there; prints a line."""
-    file = store / f"{job.key}.json"
-    if file.exists():
-        outcome = Outcome(**json.loads(file.read_text(encoding="utf-8")))
-    else:
-        outcome = train_one(job)
-        store.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(outcome._asdict()), encoding="utf-8")
+    outcome = Outcome(**Store(store).get(job.key, {}, lambda: train_one(job)._asdict()))
     print(
         f"{job.name}, seed {job.seed}: success {outcome.success:.4f}, writes {outcome.write_rate:.4f} of steps "
         f"({job.recipe.steps} training steps, {outcome.cpu_seconds:.0f} s of CPU)",
