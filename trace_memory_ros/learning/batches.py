@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import Episode, Statistics, TrainingSet, increments, scaled
+from trace_memory_ros.learning.dataset import Episode, EpisodeSet, Statistics, increments, scaled
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
+from trace_memory_ros.learning.references import BranchReferences
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.runtime.clock import UpdateClock
 
@@ -51,12 +52,16 @@ class EpisodeBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchBuilder:
-    """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length."""
+    """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
 
-    data: TrainingSet
+    references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
+    """
+
+    data: EpisodeSet
     statistics: Statistics
     clock: UpdateClock
     chunk: int
+    references: BranchReferences | None = None
 
     def build(
         self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]], pictures: bool = True
@@ -90,9 +95,9 @@ class BatchBuilder:
 
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
-        due = scaled(self.clock, factor).write_mask(episode.state)
+        due = episode.write_mask(scaled(self.clock, factor))
         if factor > COARSE and episode.demo.shown is not None:
-            due |= self.clock.write_mask(episode.state) & episode.demo.shown
+            due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)
 
     def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int) -> Evidence:
@@ -116,11 +121,9 @@ class BatchBuilder:
 
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
-        valid = ticks < episode.demo.ticks
-        return (
-            torch.from_numpy(episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]),
-            torch.from_numpy(valid),
-        )
+        actions = episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]
+        valid = (ticks < episode.demo.ticks) & np.isfinite(actions).all(axis=-1)
+        return torch.from_numpy(np.where(valid[..., None], actions, np.float32(0.0))), torch.from_numpy(valid)
 
 
 def _stack(parts: list[Evidence]) -> Evidence:
@@ -135,14 +138,15 @@ def sample_reads(
 
     What is asked for in particular is rare, and what the joints alone do not tell.
     """
-    anywhere = np.arange(episode.demo.ticks)
-    near = [anywhere[max(tick - 2, 0) : tick + reach] for tick in episode.demo.decision_ticks]
-    groups = (
-        (shares.near_branch, np.concatenate(near)),
+    anywhere = episode.readable
+    near = [np.arange(tick - 2, tick + reach) for tick in episode.demo.decision_ticks]
+    wanted = (
+        (shares.near_branch, np.concatenate(near) if near else anywhere[:0]),
         (shares.apart, episode.apart),
         (shares.pauses, episode.pauses),
-        (shares.start, anywhere[:START_TICKS]),
+        (shares.start, np.arange(START_TICKS)),
     )
+    groups = [(share, ticks[np.isin(ticks, anywhere)]) for share, ticks in wanted]
     rest = 1.0 - sum(share for share, ticks in groups if ticks.size)
     kinds = [(share, ticks) for share, ticks in groups if ticks.size] + [(rest, anywhere)]
     counts = rng.multinomial(count, [share for share, _ in kinds])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.learning.recorded import Recorded
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
@@ -29,18 +31,49 @@ ACTION_STD_FLOOR = 0.05
 
 @dataclass(frozen=True)
 class Episode:
-    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, 17)` and raw signature `(T, S)`.
+    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, d_s)` and raw signature `(T, S)`.
 
-    apart: ticks just after the counterfactual twins begin to act differently, other than at the branch; may be empty.
+    apart: ticks just after episodes of unlike answers begin to act differently, other than at the branch; may be empty.
     pauses: ticks at which the expert stands, and the first ones after; may be empty.
     """
 
-    demo: Demonstration
+    demo: Recorded
     apart: NDArray[np.int64]
     pauses: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
     xi: NDArray[np.float32]
+
+    @property
+    def readable(self) -> NDArray[np.int64]:
+        """Ticks at which there is something to see and something to do."""
+        known = np.isfinite(self.demo.actions).all(axis=1)
+        return np.flatnonzero(known if self.demo.usable is None else known & self.demo.usable)
+
+    def write_mask(self, clock: UpdateClock) -> NDArray[np.bool_]:
+        """Ticks `(T,)` that `clock` writes at; it stands still while ticks are unusable, as it does live."""
+        usable = self.demo.usable
+        if usable is None:
+            return clock.write_mask(self.state)
+        mask = np.zeros(len(usable), dtype=bool)
+        mask[usable] = clock.write_mask(self.state[usable])
+        return mask
+
+
+class EpisodeSet(Protocol):
+    """Episodes that batches are drawn of."""
+
+    @property
+    def episodes(self) -> list[Episode]: ...
+
+    @property
+    def pairs(self) -> int:
+        """Half the number of episodes."""
+        ...
+
+    def draw(self, rng: np.random.Generator, pairs: int) -> list[int]:
+        """Indices of up to `2 * pairs` episodes, answers balanced."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +95,12 @@ class Statistics:
 
 
 def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float32]:
-    """The signature `(T, S)` at every tick of a standardised path `(T, 17)`, by the update that live ticks use."""
+    """The signature `(T, S)` at every tick of a standardised path `(T, d_s)`, by the update that live ticks use.
+
+    Without a depth S is 0.
+    """
+    if not depth:
+        return np.zeros((len(state), 0), np.float32)
     stream = path_signature(state.shape[1], depth, window)
     out = np.empty((len(state), stream.size), dtype=np.float32)
     for row, now in zip(out, state, strict=True):
@@ -97,6 +135,11 @@ class TrainingSet:
     def pairs(self) -> int:
         return len(self.episodes) // 2
 
+    def draw(self, rng: np.random.Generator, pairs: int) -> list[int]:
+        """Both episodes of up to `pairs` random pairs."""
+        chosen = rng.choice(self.pairs, min(pairs, self.pairs), replace=False)
+        return [int(i) for pair in chosen for i in (2 * pair, 2 * pair + 1)]
+
     @classmethod
     def build(
         cls,
@@ -112,42 +155,51 @@ class TrainingSet:
             apart = _apart(*pair)
             for demo in pair:
                 normal = state.apply(demo.state)
-                xi = signatures(normal, depth, window) if depth else np.zeros((demo.ticks, 0), np.float32)
-                episodes.append(Episode(demo, apart, _pauses(demo), thumbnails(demo.images, thumbnail_px), normal, xi))
+                xi = signatures(normal, depth, window)
+                stands = pauses(demo, STANDING_RAD)
+                episodes.append(Episode(demo, apart, stands, thumbnails(demo.images, thumbnail_px), normal, xi))
         return cls(episodes)
 
 
 def _apart(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
     before = min(one.branch_tick, other.branch_tick)
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
-    onsets = np.flatnonzero(differs & ~np.r_[False, differs[:-1]])
-    # Later, the robot's own motion tells the twins apart, and the cameras need not be looked at.
-    return np.unique(np.minimum(onsets[:1, None] + np.arange(APART_TICKS), before - 1))
+    return after_onset(differs)
 
 
-def _pauses(demo: Demonstration) -> NDArray[np.int64]:
-    stands = np.abs(np.diff(demo.actions, axis=0)).max(axis=1) < STANDING_RAD
+def after_onset(differs: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first ticks `(<= APART_TICKS,)` from where `differs` `(T,)` first holds; none where it never does.
+
+    Later, the robot's own motion tells episodes apart, and the cameras need not be looked at.
+    """
+    onset = np.flatnonzero(differs)[:1, None]
+    return np.unique(np.minimum(onset + np.arange(APART_TICKS), len(differs) - 1))
+
+
+def pauses(demo: Recorded, standing: float | NDArray[np.float32]) -> NDArray[np.int64]:
+    """Ticks at which no action `(A,)` moves by `standing`, and the first ones after."""
+    stands = (np.abs(np.diff(demo.actions, axis=0)) < standing).all(axis=1)
     ticks = np.flatnonzero(stands) + 1
     return np.unique(np.minimum(ticks[:, None] + np.arange(AFTER_PAUSE_TICKS + 1), demo.ticks - 1))
 
 
-def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_]) -> Standardiser:
-    """Train-split statistics of the robot state; `mask` `(17,)` is False on channels to zero (TRACE table 9)."""
+def fit_state(demos: Iterable[Recorded], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:
+    """Train-split statistics of the robot state; `mask` `(d_s,)` is False on channels to zero (TRACE table 9)."""
     moments = RunningMoments(mask.size)
     for demo in demos:
-        moments.add(demo.state)
+        moments.add(demo.state if demo.usable is None else demo.state[demo.usable])
     fitted = moments.standardiser(mask)
-    return replace(fitted, std=np.maximum(fitted.std, STATE_STD_FLOOR))
+    return replace(fitted, std=np.maximum(fitted.std, floor))
 
 
-def fit_statistics(training: TrainingSet, state: Standardiser, clock: UpdateClock) -> Statistics:
+def fit_statistics(training: EpisodeSet, state: Standardiser, clock: UpdateClock) -> Statistics:
     """Signature and action statistics of the train split at the final update clock."""
     width = training.episodes[0].xi.shape[1]
     xi, delta = RunningMoments(max(width, 1)), RunningMoments(max(width, 1))
     for episode in training.episodes if width else ():
         xi.add(episode.xi)
-        delta.add(increments(episode.xi, np.flatnonzero(clock.write_mask(episode.state))))
-    actions = np.concatenate([episode.demo.actions for episode in training.episodes])
+        delta.add(increments(episode.xi, np.flatnonzero(episode.write_mask(clock))))
+    actions = known_actions([episode.demo for episode in training.episodes])
     spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
     return Statistics(
         state,
@@ -156,3 +208,8 @@ def fit_statistics(training: TrainingSet, state: Standardiser, clock: UpdateCloc
         actions.mean(axis=0),
         spread,
     )
+
+
+def known_actions(demos: Sequence[Recorded]) -> NDArray[np.float32]:
+    """All actions `(N, A)` that were recorded."""
+    return np.concatenate([demo.actions[np.isfinite(demo.actions).all(axis=1)] for demo in demos])

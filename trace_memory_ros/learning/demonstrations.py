@@ -29,7 +29,7 @@ class Demonstration:
 
     decision_ticks: at which only the cues tell what to do, `branch_tick` first. answers: the correct branch at each.
     Both may be left out where there is one cue. shown: `(T,)` bool, ticks of a show too brief for a coarse clock; None
-    for no such tick.
+    for no such tick. usable: None, since every tick is.
     """
 
     task: str
@@ -42,6 +42,7 @@ class Demonstration:
     decision_ticks: tuple[int, ...] = ()
     answers: tuple[int, ...] = ()
     shown: NDArray[np.bool_] | None = None
+    usable: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decision_ticks", self.decision_ticks or (self.branch_tick,))

@@ -30,9 +30,8 @@ def draw_batch(
     shares: ReadShares,
     pictures: bool = True,
 ) -> EpisodeBatch:
-    """`pairs` random counterfactual pairs, augmented, at about `clock_factor` times the final update interval."""
-    chosen = rng.choice(builder.data.pairs, min(pairs, builder.data.pairs), replace=False)
-    indices = [int(i) for pair in chosen for i in (2 * pair, 2 * pair + 1)]
+    """`pairs` random counterfactual pairs, or as many episodes without twins, augmented, at about `clock_factor` times the final update interval."""
+    indices = builder.data.draw(rng, pairs)
     spread = math.log1p(recipe.augmentation.clock_jitter)
     factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
     ticks = [sample_reads(rng, builder.data.episodes[i], reads, shares, recipe.branch_reach) for i in indices]
