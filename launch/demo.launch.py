@@ -3,37 +3,20 @@
 import sys
 
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, SetEnvironmentVariable
-from launch.conditions import IfCondition
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import LifecycleNode, Node
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
+from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
 
-PACKAGE = "trace_memory_ros"
 TASK = LaunchConfiguration("task")
 NAMESPACE = LaunchConfiguration("namespace")
-
-
-def managed(name: str, parameters: dict) -> LifecycleNode:
-    """One of this package's nodes with its config file, starting by itself."""
-    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{name}.yaml"])
-    return LifecycleNode(
-        package=PACKAGE,
-        executable=name,
-        name=name,
-        namespace=NAMESPACE,
-        output="screen",
-        parameters=[config, {"autostart": True, **parameters}],
-    )
 
 
 def generate_launch_description() -> LaunchDescription:
     """Launch arguments first, then the processes."""
     checkpoint = ParameterValue([TASK, "_", LaunchConfiguration("memory")], value_type=str)
     model = {"checkpoint": checkpoint, "reliability": LaunchConfiguration("reliability")}
-    rviz_config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
     player = [sys.executable, "-m", "trace_memory_ros.nodes.episode_player", "--task", TASK, "--namespace", NAMESPACE]
     player += ["--episodes", LaunchConfiguration("episodes"), "--mode", LaunchConfiguration("mode")]
     player += ["--extra-pause-s", LaunchConfiguration("extra_pause_s")]
@@ -61,11 +44,7 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes."),
             DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
-            # Three cameras lose most of their images on the default shared-memory transport.
-            SetEnvironmentVariable(
-                "FASTDDS_BUILTIN_TRANSPORTS",
-                EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
-            ),
+            lossless_transport(),
             SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl")),
             managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),
             # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
@@ -73,9 +52,6 @@ def generate_launch_description() -> LaunchDescription:
             managed("policy_node", {**model, "input_wait_ms": 2000}),
             managed("marker_node", {}),
             ExecuteProcess(cmd=player, output="screen"),
-            Node(
-                package="rviz2", executable="rviz2", arguments=["-d", rviz_config],
-                condition=IfCondition(LaunchConfiguration("rviz")),
-            ),
+            rviz(),
         ]
     )  # fmt: skip

@@ -1,32 +1,14 @@
 """Memory and its RViz panel beside a real arm: `ros2 launch trace_memory_ros memory.launch.py checkpoint:=/path`."""
 
-from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
+from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import LifecycleNode, Node
+from launch.substitutions import LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
+from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
 
-PACKAGE = "trace_memory_ros"
 CAMERAS = ("overhead", "left_wrist", "right_wrist")
-NAMESPACE = LaunchConfiguration("namespace")
-
-
-def managed(name: str, parameters: dict, remappings: list, **more: object) -> LifecycleNode:
-    """One of this package's nodes with its config file, starting by itself."""
-    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{name}.yaml"])
-    return LifecycleNode(
-        package=PACKAGE,
-        executable=name,
-        name=name,
-        namespace=NAMESPACE,
-        output="screen",
-        parameters=[config, {"autostart": True, **parameters}],
-        remappings=remappings,
-        **more,
-    )
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -38,7 +20,6 @@ def generate_launch_description() -> LaunchDescription:
     topics = [(f"camera/{camera}/image_raw", LaunchConfiguration(f"{camera}_topic")) for camera in CAMERAS]
     topics += [("joint_states", LaunchConfiguration("joint_states_topic")), ("odom", LaunchConfiguration("odom_topic"))]
     command = [("command", LaunchConfiguration("command_topic"))]
-    rviz_config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
     camera_arguments = [
         DeclareLaunchArgument(
             f"{camera}_topic", default_value=f"camera/{camera}/image_raw", description=f"Image topic of {camera}."
@@ -67,17 +48,10 @@ def generate_launch_description() -> LaunchDescription:
                 description="Start policy_node too. It moves the arm: read docs/nodes.md first.",
             ),
             DeclareLaunchArgument("rviz", default_value="false", description="Open RViz with the memory panel."),
-            # Three cameras lose most of their images on the default shared-memory transport.
-            SetEnvironmentVariable(
-                "FASTDDS_BUILTIN_TRANSPORTS",
-                EnvironmentVariable("FASTDDS_BUILTIN_TRANSPORTS", default_value="LARGE_DATA"),
-            ),
+            lossless_transport(),
             managed("memory_node", model, topics),
             managed("marker_node", {}, topics[3:4]),
             managed("policy_node", model, topics + command, condition=IfCondition(LaunchConfiguration("policy"))),
-            Node(
-                package="rviz2", executable="rviz2", arguments=["-d", rviz_config],
-                condition=IfCondition(LaunchConfiguration("rviz")),
-            ),
+            rviz(),
         ]
     )  # fmt: skip
