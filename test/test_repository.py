@@ -137,7 +137,7 @@ def normalised(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-@pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ros", "colcon"])
+@pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ray", "ros", "colcon"])
 def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
     wanted = pins(name)
     lock = pins("lock")
@@ -149,7 +149,7 @@ def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    declared = {name for file in ("core", "arrays", "ros", "peers") for name in pins(file)}
+    declared = {name for file in ("core", "arrays", "ros", "peers", "ray") for name in pins(file)}
     distributions = packages_distributions()
     undeclared = set()
     for file in PACKAGE_FILES:
