@@ -60,15 +60,27 @@ def decode(data: Buffer, encoding: str, height: int, width: int, step: int, is_b
     Colours and grey keep their values, alpha is dropped. Depth (16UC1 in mm, 32FC1 in m) becomes grey on the fixed
     scale of `depth_to_rgb`. The result may share memory with `data`. Raises ImageError.
     """
+    check_layout(data, encoding, height, width, step)
+    rows = _rows(data, encoding, height, width, step, bool(is_bigendian))
+    native = int(sys.byteorder == "big")
+    message = _Message(rows.data, encoding, height, width, rows.nbytes // height, native)
+    return _decoder()(message, None) if encoding not in _DEPTHS else depth_to_rgb(_decoder()(message, encoding))
+
+
+def check_layout(data: Buffer, encoding: str, height: int, width: int, step: int) -> None:
+    """Raise the ImageError that `decode` would raise, without looking at a pixel; after it, decoding cannot fail."""
     if encoding not in _LAYOUTS:
         raise ImageError(
             f"image encoding {encoding!r} ({width}x{height}) is not supported: publish one of {', '.join(_LAYOUTS)}, "
             "for example through image_proc"
         )
-    rows = _rows(data, encoding, height, width, step, bool(is_bigendian))
-    native = int(sys.byteorder == "big")
-    message = _Message(rows.data, encoding, height, width, rows.nbytes // height, native)
-    return _decoder()(message, None) if encoding not in _DEPTHS else depth_to_rgb(_decoder()(message, encoding))
+    wide, size = _row_bytes(encoding, width), np.frombuffer(data, np.uint8).size
+    least = step * (height - 1) + wide
+    if height < 1 or width < 1 or step < wide or size < least:
+        raise ImageError(
+            f"{encoding} image of {width}x{height}, step {step}, {size} bytes: needs a size of at least 1x1, "
+            f"step >= {wide} and >= {least} bytes; check the publisher"
+        )
 
 
 def decode_compressed(data: Buffer, format: str) -> Image:  # noqa: A002 - the message's own field name
@@ -134,19 +146,16 @@ def thumbnails(images: Image, px: int) -> Image:
     return small.reshape(*images.shape[:-3], px, px, 3)
 
 
+def _row_bytes(encoding: str, width: int) -> int:
+    kind, channels = _LAYOUTS[encoding]
+    return width * channels * np.dtype(kind).itemsize
+
+
 def _rows(data: Buffer, encoding: str, height: int, width: int, step: int, bigendian: bool) -> NDArray[Any]:
     """The pixels as `(height, width * channels)` in native byte order without row padding."""
-    kind, channels = _LAYOUTS[encoding]
-    dtype = np.dtype(kind)
-    wide = width * channels * dtype.itemsize
+    dtype = np.dtype(_LAYOUTS[encoding][0])
     flat = np.frombuffer(data, np.uint8)
-    least = step * (height - 1) + wide
-    if height < 1 or width < 1 or step < wide or flat.size < least:
-        raise ImageError(
-            f"{encoding} image of {width}x{height}, step {step}, {flat.size} bytes: needs a size of at least 1x1, "
-            f"step >= {wide} and >= {least} bytes; check the publisher"
-        )
-    shaped = np.lib.stride_tricks.as_strided(flat, (height, wide), (step, 1), writeable=False)
+    shaped = np.lib.stride_tricks.as_strided(flat, (height, _row_bytes(encoding, width)), (step, 1), writeable=False)
     rows = np.ascontiguousarray(shaped).view(dtype)
     return rows.byteswap() if bigendian != (sys.byteorder == "big") and dtype.itemsize > 1 else rows
 

@@ -20,13 +20,15 @@ class Observer:
 
     Every `push_*` takes the header stamp and the arrival on the caller's monotonic wall clock, both ns. Content that
     cannot be used is not an exception: the sample keeps its place in the stream, and ticks that would hold it carry its
-    fault. `faults`: the first 64 distinct ones since reset, in order.
+    fault. `faults`: the first 64 distinct ones since reset, in order. defer: as of `SampleReader`.
     """
 
-    def __init__(self, config: ObservationConfig, horizon_ticks: int = 50, fault_after: int = 10) -> None:
+    def __init__(
+        self, config: ObservationConfig, horizon_ticks: int = 50, fault_after: int = 10, defer: bool = False
+    ) -> None:
         self.config = config
         self.aligner = HoldAligner(config, horizon_ticks, fault_after)
-        self.reader = SampleReader(config)
+        self.reader = SampleReader(config, defer)
         self.faults: dict[str, None] = {}
 
     def reset(self, from_ns: int = NEVER_NS) -> None:

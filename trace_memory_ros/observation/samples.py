@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from trace_memory_ros.observation.alignment import AlignedTick, Sample
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
-from trace_memory_ros.observation.image import Buffer, Image, ImageError, decode, decode_compressed, prepare
+from trace_memory_ros.observation.image import (
+    Buffer,
+    Image,
+    ImageError,
+    check_layout,
+    decode,
+    decode_compressed,
+    prepare,
+)
 from trace_memory_ros.observation.strict import nearest
 from trace_memory_ros.observation.types import Observation
 
@@ -19,14 +27,36 @@ class InputError(ValueError):
     """A message's content cannot be used; says what is wrong and the remedy, without the stream's name."""
 
 
+class Deferred:
+    """A policy image that is made when a tick first holds it; most of a fast camera's images none ever does."""
+
+    __slots__ = ("_image", "_make")
+
+    def __init__(self, make: Callable[[], Image]) -> None:
+        self._make: Callable[[], Image] | None = make
+        self._image: Image | None = None
+
+    @property
+    def image(self) -> Image:
+        """`(P, P, 3)` uint8."""
+        if self._make is not None:
+            self._image, self._make = self._make(), None
+        assert self._image is not None
+        return self._image
+
+
 class SampleReader:
     """Turns what messages hold into what streams hold: policy images, joint angles, base velocities.
 
     A camera keeps the size of its first image until `reset`. All methods raise InputError for unusable content.
+
+    defer: raw images are checked at once and made on demand, with the same results; the buffers that they came in must
+    stay as they are until then. For bags, where images lie still; a live node would keep every waiting one in memory.
     """
 
-    def __init__(self, config: ObservationConfig) -> None:
+    def __init__(self, config: ObservationConfig, defer: bool = False) -> None:
         self.config = config
+        self._defer = defer
         self._joints = {stream.name: stream.joints or config.joints for stream in config.joint_streams}
         self._channels = {
             name: np.array([len(BASE_CHANNELS) + config.joints.index(joint) for joint in joints])
@@ -42,12 +72,17 @@ class SampleReader:
 
     def image(
         self, camera: str, data: Buffer, encoding: str, height: int, width: int, step: int, is_bigendian: int
-    ) -> Image:
+    ) -> Image | Deferred:
         """The fields of a sensor_msgs/Image to a policy image `(P, P, 3)` uint8."""
         try:
-            return self.rgb(camera, decode(data, encoding, height, width, step, is_bigendian))
+            if not self._defer:
+                return self.rgb(camera, decode(data, encoding, height, width, step, is_bigendian))
+            check_layout(data, encoding, height, width, step)
         except ImageError as error:
             raise InputError(str(error)) from error
+        self._check_size(camera, (height, width))
+        px = self.config.image_px
+        return Deferred(lambda: prepare(decode(data, encoding, height, width, step, is_bigendian), px))
 
     def compressed(self, camera: str, data: Buffer, format: str) -> Image:  # noqa: A002 - the message's own field name
         """The fields of a sensor_msgs/CompressedImage to a policy image `(P, P, 3)` uint8."""
@@ -62,14 +97,16 @@ class SampleReader:
             image = prepare(pixels, self.config.image_px)
         except ImageError as error:
             raise InputError(str(error)) from error
-        size = (pixels.shape[0], pixels.shape[1])
+        self._check_size(camera, (pixels.shape[0], pixels.shape[1]))
+        return image
+
+    def _check_size(self, camera: str, size: tuple[int, int]) -> None:
         first = self._sizes.setdefault(camera, size)
         if size != first:
             raise InputError(
                 f"image size changed from {first[1]}x{first[0]} to {size[1]}x{size[0]}: restore the camera's mode, or "
                 "reset the episode to accept the new size"
             )
-        return image
 
     def joints(self, stream: str, names: Sequence[str], positions: ArrayLike) -> NDArray[np.float64]:
         """A JointState's names and positions (rad), in any order and with any extras, to the stream's own joints."""
@@ -100,7 +137,7 @@ class SampleReader:
         return Observation(
             tick=tick.tick,
             stamp_ns=tick.stamp_ns,
-            images={name: cast("Image", tick.samples[name].value) for name in cameras},
+            images={name: _image_of(tick.samples[name]) for name in cameras},
             state=self._state(tick.samples, tick.faults),
             input_stamps_ns={name: sample.stamp_ns for name, sample in tick.samples.items()},
             faults=tick.faults,
@@ -127,3 +164,8 @@ class SampleReader:
                 f"({nearest(absent[0], names)}): publish it, or correct the configured joint names"
             )
         return [index[joint] for joint in self._joints[stream]]
+
+
+def _image_of(sample: Sample) -> Image:
+    value = sample.value
+    return value.image if isinstance(value, Deferred) else cast("Image", value)
