@@ -1,4 +1,6 @@
-"""The report page's frame and looks."""
+"""The report pages' frame and looks."""
+
+from html import escape
 
 FIGURE = '<figure><div class="scroll">{svg}</div><figcaption>{caption}</figcaption></figure>'
 
@@ -49,16 +51,7 @@ dl { display: grid; grid-template-columns: 7rem 1fr; gap: .3rem 1rem; margin: 0;
 dd { margin: 0; overflow-wrap: anywhere; }
 """
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>An arm that remembers: demo results</title>
-<style>{css}</style>
-</head>
-<body><main>
-<h1>An arm that remembers</h1>
+DEMO = """<h1>An arm that remembers</h1>
 <p class="lead">A simulated two-arm robot sees a cue, which then leaves every camera's view. Long after that it must
 put a part to the left or to the right, as the cue said. The same policy is run with different memories, over ROS 2
 topics.</p>
@@ -81,6 +74,23 @@ came from it. Between writes the memory keeps still; it is read at every control
 {realtime}</section>
 <section><h2>How this was measured</h2>
 <dl>{facts}</dl></section>
+"""
+
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body><main>
+{body}
 </main></body>
 </html>
 """
+
+
+def whole_page(title: str, body: str) -> str:
+    """HTML of a page that needs no other file: `body` is HTML, `title` is text."""
+    return _FRAME.format(title=escape(title), css=CSS, body=body)

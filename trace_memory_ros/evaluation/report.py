@@ -8,7 +8,8 @@ from pathlib import Path
 
 from trace_memory_ros.evaluation import charts
 from trace_memory_ros.evaluation.acceptance import EPISODES_FOR_PROOF, Criterion, criteria
-from trace_memory_ros.evaluation.page import CSS, FIGURE, PAGE
+from trace_memory_ros.evaluation.drawing import colour_of
+from trace_memory_ros.evaluation.page import DEMO, FIGURE, whole_page
 from trace_memory_ros.evaluation.results import Cell, DemoResult, Mode, Recording
 from trace_memory_ros.evaluation.strips import strip
 from trace_memory_ros.evaluation.summary import commit, machine
@@ -19,8 +20,7 @@ FILE_NAME = "index.html"
 def write_report(out_dir: Path, command: str, result: DemoResult) -> Path:
     """Write `<out_dir>/index.html`, which needs no other file and no network; returns its path."""
     lines = criteria(result)
-    page = PAGE.format(
-        css=CSS,
+    body = DEMO.format(
         verdict=escape(verdict(lines)),
         tone=_tone(lines),
         criteria="".join(map(_criterion, lines)),
@@ -33,7 +33,7 @@ def write_report(out_dir: Path, command: str, result: DemoResult) -> Path:
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     path = out_dir / FILE_NAME
-    path.write_text(page, encoding="utf-8")
+    path.write_text(whole_page("An arm that remembers: demo results", body), encoding="utf-8")
     return path
 
 
@@ -90,7 +90,7 @@ def _table(result: DemoResult) -> str:
 
 
 def _badge(memory: str) -> str:
-    return f'<span class="badge" style="--c:{charts.colour_of(memory)}">{escape(memory)}</span>'
+    return f'<span class="badge" style="--c:{colour_of(memory)}">{escape(memory)}</span>'
 
 
 def _share(cell: Cell | None) -> str:

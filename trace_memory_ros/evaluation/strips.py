@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.evaluation.charts import colour_of
+from trace_memory_ros.evaluation.drawing import colour_of
 from trace_memory_ros.evaluation.results import DemoResult, Frame, Recording, branch_name
 
 _COMMON = (
