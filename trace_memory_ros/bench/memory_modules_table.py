@@ -14,6 +14,7 @@ from trace_memory_ros.bench.memory_modules_plan import ROWS, Plan, Run
 from trace_memory_ros.bench.memory_modules_speed import step_times_ms
 from trace_memory_ros.bench.store import FAILURE, Figures, Store
 from trace_memory_ros.evaluation.statistics import Interval, percentiles, wilson_interval
+from trace_memory_ros.memory.registry import GATED
 
 RESAMPLES = 4_000
 ENOUGH = 0.9
@@ -131,14 +132,16 @@ def _enough(row: str, figures: Figures) -> bool:
     return row == "none" or driven is None or driven["success"] >= ENOUGH
 
 
-def _gate(rows: dict[str, Figures]) -> dict[str, Any] | None:
-    """The gated TRACE beside TRACE: how many times fewer writes, at which success."""
-    plain, gated = (rows.get(row, {}).get("closed_loop") for row in ("trace", "trace+gate"))
-    if not plain or not gated:
-        return None
-    ratio = plain["writes_per_episode"] / max(gated["writes_per_episode"], 1e-9)
-    parity = gated["success"] >= plain["ci95"][0]
-    return {"fewer_writes": ratio, "parity": parity, "met": parity and ratio >= FEWER_WRITES}
+def _gate(rows: dict[str, Figures]) -> dict[str, Any]:
+    """Each gated row beside its own without the gate: how many times fewer writes, at which success."""
+    found = {}
+    for row in (name for name in rows if name.endswith(GATED)):
+        plain, gated = (rows.get(name, {}).get("closed_loop") for name in (row.removesuffix(GATED), row))
+        if plain and gated:
+            ratio = plain["writes_per_episode"] / max(gated["writes_per_episode"], 1e-9)
+            parity = gated["success"] >= plain["ci95"][0]
+            found[row] = {"fewer_writes": ratio, "parity": parity, "met": parity and ratio >= FEWER_WRITES}
+    return found
 
 
 def show(figures: dict[str, Any], console: Console) -> None:
