@@ -73,7 +73,7 @@ class WriteAttribution:
     """What one write contributed to a decision, by leaving it out.
 
     delta_action: mean absolute change of the chunk, in action standard deviations. delta_readout: relative change of
-    the read vector and tokens (L2). flipped: the decision became another branch. window_*: the same for the window of
+    the read vector (L2). flipped: the decision became another branch. window_*: the same for the window of
     writes centred on this one. strength: the write's largest strength over slots, as it was made.
     """
 
@@ -89,6 +89,23 @@ class WriteAttribution:
 
 
 @dataclass(frozen=True)
+class EarlierLeftOut:
+    """A decision with everything left out that was written more than `present_s` before it, at once.
+
+    Leaving out single writes or windows shows which moment matters, but a cue that many writes hold survives each of
+    them. This is what tells earlier evidence from the current view. writes: how many were left out. delta_readout,
+    delta_action, flipped: as of one write. decision: the branch that is taken then.
+    """
+
+    present_s: float
+    writes: int
+    delta_readout: float
+    delta_action: float | None
+    decision: str | None
+    flipped: bool | None
+
+
+@dataclass(frozen=True)
 class AttributionEvidence:
     """Cue attribution of one decision. window: writes left out at once in window_*. writes: in time order."""
 
@@ -98,6 +115,7 @@ class AttributionEvidence:
     decision: str | None
     window: int
     writes: tuple[WriteAttribution, ...]
+    earlier: EarlierLeftOut | None = None
     reasons: Reasons = field(default_factory=dict)
 
     @property
@@ -149,8 +167,7 @@ class EpisodeEvidence:
     """One recorded episode under one checkpoint.
 
     name: unique in an evaluation; bag: path as given; episode: index in the bag. slot_churn, write_entropy,
-    slot_occupancy: of all writes (eq. 21-23). action_error: mean absolute difference of the policy's action from the
-    recorded one over usable ticks, in action standard deviations. latency_ms: stage -> {p50, p99, max} per tick.
+    slot_occupancy: of all writes (eq. 21-23). latency_ms: stage -> {p50, p99, max} per tick.
     streams: per stream its counters. branches in time order; transforms and stability are about the first.
     """
 
