@@ -27,7 +27,8 @@ class TransformEvidence:
     identity's write ticks alone. readout_cosine: -1..1 at the branch. action_agreement: same branch decided.
     branch_consistency: 0..100. decision: the branch decided. chunk_distance: mean absolute difference of the chunks, in
     action standard deviations. writes: before the branch. writes_moved: share of the identity's writes that are at
-    another tick, 0..1. path_points: how many the signature and the clock were given.
+    another tick, 0..1. path_points: how many the signature and the clock were given. readout: read vector `(d,)` at the
+    branch.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TransformEvidence:
     writes: int
     writes_moved: float
     path_points: int
+    readout: tuple[float, ...] = ()
     reasons: Reasons = field(default_factory=dict)
 
 
@@ -115,8 +117,8 @@ class AttributionEvidence:
     decision: str | None
     window: int
     writes: tuple[WriteAttribution, ...]
-    earlier: EarlierLeftOut | None = None
     reasons: Reasons = field(default_factory=dict)
+    earlier: EarlierLeftOut | None = None
 
     @property
     def strongest(self) -> WriteAttribution | None:
@@ -149,7 +151,8 @@ class Timeline:
 class BranchEvidence:
     """A branch of an episode. decision: the label whose reference the policy's chunk is nearest to.
 
-    margin: how much nearer than to the next, in action standard deviations. correct: decision == label.
+    margin: how much nearer than to the next, in action standard deviations. correct: decision == label. read_weights
+    `(N,)` and readout, the read vector `(d,)`: there.
     """
 
     tick: int
@@ -159,6 +162,7 @@ class BranchEvidence:
     correct: bool | None
     margin: float | None
     read_weights: tuple[float, ...]
+    readout: tuple[float, ...] = ()
     reasons: Reasons = field(default_factory=dict)
 
 
@@ -168,6 +172,7 @@ class EpisodeEvidence:
 
     name: unique in an evaluation; bag: path as given; episode: index in the bag. slot_churn, write_entropy,
     slot_occupancy: of all writes (eq. 21-23). latency_ms: stage -> {p50, p99, max} per tick.
+    route_by_chance: what `TransformEvidence.route_similarity` is between unrelated ticks of this history, 0..100.
     streams: per stream its counters. branches in time order; transforms and stability are about the first.
     """
 
@@ -183,6 +188,7 @@ class EpisodeEvidence:
     slot_churn: float | None
     write_entropy: float | None
     slot_occupancy: float | None
+    route_by_chance: float | None
     branches: tuple[BranchEvidence, ...]
     transforms: tuple[TransformEvidence, ...]
     stability: tuple[StabilityEvidence, ...]
