@@ -75,7 +75,6 @@ class _Lane:
     """One stream's samples: the held one and, oldest first, one per pending tick with that tick's number."""
 
     config: StreamConfig
-    stale_ns: int
     newest_ns: int = NEVER_NS
     held: Sample | None = None
     pending: deque[tuple[int, Sample]] = field(default_factory=deque)
@@ -111,7 +110,7 @@ class HoldAligner:
 
     def reset(self, from_ns: int = NEVER_NS) -> None:
         """Forget everything; the clock stream's next sample is tick 0. Samples stamped before `from_ns` are refused."""
-        self._lanes = {s.name: _Lane(s, round(s.stale_after_ms * 1_000_000)) for s in self.config.streams}
+        self._lanes = {s.name: _Lane(s) for s in self.config.streams}
         self._from_ns = from_ns
         self._start_ns: int | None = None
         self._next = 0
@@ -245,7 +244,8 @@ class HoldAligner:
             lane.hold(self._next)
             if lane.held is not None:
                 samples[name] = lane.held
-            fault = _fault(lane, stamp_ns)
+            lane.counters.stale += _stale(lane.config, lane.held, stamp_ns)
+            fault = hold_fault(lane.config, lane.held, stamp_ns)
             if fault:
                 faults[name] = fault
         tick = AlignedTick(self._next, stamp_ns, samples, faults)
@@ -254,19 +254,23 @@ class HoldAligner:
         return tick
 
 
-def _fault(lane: _Lane, stamp_ns: int) -> str:
-    config, held = lane.config, lane.held
-    # Texts carry no ages, so that one outage is one fault however long it lasts.
+def hold_fault(stream: StreamConfig, held: Sample | None, stamp_ns: int) -> str:
+    """What is wrong with a tick at `stamp_ns` that holds `held` of `stream`; empty where nothing is.
+
+    Texts carry no ages, so that one outage is one fault however long it lasts.
+    """
     if held is None:
-        lane.counters.stale += 1
         return (
-            f"{config.name}: no sample on {config.topic!r} at or before the tick since reset; check that it is "
+            f"{stream.name}: no sample on {stream.topic!r} at or before the tick since reset; check that it is "
             "published, and stamped on the clock of the other streams"
         )
-    if stamp_ns - held.stamp_ns > lane.stale_ns:
-        lane.counters.stale += 1
+    if _stale(stream, held, stamp_ns):
         return (
-            f"{config.name}: the newest sample on {config.topic!r} is older than {config.stale_after_ms:g} ms; check "
+            f"{stream.name}: the newest sample on {stream.topic!r} is older than {stream.stale_after_ms:g} ms; check "
             "its publisher, or raise stale_after_ms"
         )
-    return f"{config.name}: {held.fault}" if held.fault else ""
+    return f"{stream.name}: {held.fault}" if held.fault else ""
+
+
+def _stale(stream: StreamConfig, held: Sample | None, stamp_ns: int) -> bool:
+    return held is None or stamp_ns - held.stamp_ns > round(stream.stale_after_ms * 1_000_000)
