@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.unpaired import ChunkModel, label_accuracy
 
 
-class ChunkModel(Protocol):
-    """Predicts normalised action chunks `(B, R, H, A)` at a batch's reads."""
+def branch_accuracy(
+    model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000
+) -> float | None:
+    """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance.
 
-    def __call__(self, batch: EpisodeBatch) -> Tensor: ...
-
-
-def branch_accuracy(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000) -> float:
-    """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance."""
+    Without twins: see `unpaired.label_accuracy`, over as many episodes; None where no decision can be judged.
+    """
+    if builder.references is not None:
+        return label_accuracy(model, builder, builder.references, clock_factor, 2 * pairs)
     counted = range(min(pairs, builder.data.pairs))
     return float(torch.cat([decisions_right(model, builder, pair, clock_factor).flatten() for pair in counted]).mean())
 

@@ -13,6 +13,7 @@ from trace_memory_ros.learning.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.unpaired import chunk_error
 
 PHASE = "memory"
 
@@ -53,9 +54,11 @@ def learn_memory(
                 model.eval()
                 train = branch_accuracy(model, training, factor, first.check_pairs)
                 held = branch_accuracy(model, held_out, factor, first.check_pairs)
+                error = None if held_out.references is None else chunk_error(model, held_out, factor)
                 model.train()
-                report(Progress(PHASE, total, factor, losses, train, held))
-                mastered_at = mastered_at or (step if train >= first.enough else None)
+                report(Progress(PHASE, total, factor, losses, train, held, error))
+                mastered = train is not None and train >= first.enough
+                mastered_at = mastered_at or (step if mastered else None)
                 if mastered_at and (not last or step >= mastered_at + first.settle_steps):
                     break
     return model

@@ -30,7 +30,10 @@ def draw_batch(
     shares: ReadShares,
     pictures: bool = True,
 ) -> EpisodeBatch:
-    """`pairs` random counterfactual pairs, or as many episodes without twins, augmented, at about `clock_factor` times the final update interval."""
+    """`pairs` random counterfactual pairs, or as many episodes without twins, augmented.
+
+    They are written at about `clock_factor` times the final update interval.
+    """
     indices = builder.data.draw(rng, pairs)
     spread = math.log1p(recipe.augmentation.clock_jitter)
     factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))

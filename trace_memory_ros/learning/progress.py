@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of the training log. Accuracies are at this clock factor; step counts within the phase."""
+    """One line of the training log. Accuracies are at this clock factor; step counts within the phase.
+
+    An accuracy is None where no episode has a branch to judge. held_out_chunk_error: mean absolute error of chunks in
+    standard deviations of the actions; None where episodes have twins, which the accuracies speak for.
+    """
 
     phase: str
     step: int
     clock_factor: float
     losses: dict[str, float]
-    train_branch_accuracy: float
-    held_out_branch_accuracy: float
+    train_branch_accuracy: float | None
+    held_out_branch_accuracy: float | None
+    held_out_chunk_error: float | None = None

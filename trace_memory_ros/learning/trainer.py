@@ -18,6 +18,7 @@ from trace_memory_ros.learning.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.unpaired import chunk_error
 
 PHASE = "joint"
 
@@ -25,9 +26,7 @@ PHASE = "joint"
 class Trainer:
     """Optimises an `Agent` by a `Recipe`; every random choice follows from `seed` and the step."""
 
-    def __init__(
-        self, agent: Agent, training: BatchBuilder, held_out: BatchBuilder, recipe: Recipe, seed: int
-    ) -> None:
+    def __init__(self, agent: Agent, training: BatchBuilder, held_out: BatchBuilder, recipe: Recipe, seed: int) -> None:
         self.agent = agent
         self.training = training
         self.held_out = held_out
@@ -76,8 +75,9 @@ class Trainer:
         pairs = self.held_out.data.pairs
         train = branch_accuracy(self.agent, self.training, pairs=pairs)
         held = branch_accuracy(self.agent, self.held_out, pairs=pairs)
+        error = None if self.held_out.references is None else chunk_error(self.agent, self.held_out)
         self.agent.train()
-        return Progress(PHASE, self.step, 1.0, losses, train, held)
+        return Progress(PHASE, self.step, 1.0, losses, train, held, error)
 
     def save(self, path: Path) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""
