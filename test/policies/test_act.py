@@ -44,7 +44,8 @@ def _inputs(config: ActConfig, batch: int) -> tuple[torch.Tensor, torch.Tensor, 
 
 def _condition(config: ActConfig) -> SimpleNamespace:
     _, _, memory = _inputs(config, 1)
-    return SimpleNamespace(**{k: v[0].numpy() for k, v in zip(("tokens", "vector", "address"), memory, strict=True)})
+    parts = {k: v[0].numpy() for k, v in zip(("tokens", "vector", "address"), memory, strict=True)}
+    return SimpleNamespace(**parts, read_weights=np.full(config.memory_tokens, 0.5, np.float32))
 
 
 def _observation(config: ActConfig) -> SimpleNamespace:

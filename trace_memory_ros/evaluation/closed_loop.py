@@ -10,7 +10,7 @@ from typing import Any
 
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
-from trace_memory_ros.policies.runner import ActRunner
+from trace_memory_ros.policies.families import family
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.env import ArmEnv
@@ -45,7 +45,7 @@ class ClosedLoop:
         loaded = load(checkpoint)
         policy = loaded.policy
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
-        self.policy = ActRunner.from_tensors(policy.options, loaded.tensors_of("policy."))
+        self.policy = family(policy.family).load(policy.options, loaded.tensors_of("policy."))
         self.observer = LockstepObserver(loaded.config.observation)
         self.period_s = loaded.config.observation.tick_period_ms / 1000.0
         self.env = ArmEnv(task)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
 from trace_memory_ros.observation.encoder import ContentEncoder
-from trace_memory_ros.policies.act import ActPolicy, chunk_l1
+from trace_memory_ros.policies.act import chunk_l1
+from trace_memory_ros.policies.module import ChunkModule
 
 Losses = dict[str, Tensor]
 
@@ -16,7 +17,7 @@ Losses = dict[str, Tensor]
 class Agent(nn.Module):
     """What one checkpoint holds: `encoder`, `memory`, `policy`."""
 
-    def __init__(self, encoder: ContentEncoder, memory: Memory, policy: ActPolicy) -> None:
+    def __init__(self, encoder: ContentEncoder, memory: Memory, policy: ChunkModule) -> None:
         super().__init__()
         self.encoder = encoder
         self.memory = memory
@@ -40,24 +41,18 @@ class Agent(nn.Module):
         return self.memory.read(query, state), self.memory.auxiliary(xs, stacked, records, batch.mask)
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
-        """Normalised action chunks `(B, R, H, A)` at every read tick, with the CVAE latent at its prior mean."""
+        """Normalised action chunks `(B, R, H, A)` at every read tick, as they would be executed."""
         readout, _ = self.recall(batch)
-        return self._act(batch, readout, None)
+        chunks = self.policy.predict(batch.images.flatten(0, 1), batch.raw_state.flatten(0, 1), readout)
+        return chunks.reshape(*batch.last_write.shape, *chunks.shape[1:])
 
     def losses(self, batch: EpisodeBatch) -> Losses:
-        """Chunk L1, the optional KL, and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
+        """The policy family's objective and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
         readout, losses = self.recall(batch)
-        target = self.policy.normalise_actions(batch.actions)
-        latent = None
-        if self.policy.config.latent:
-            latent, losses["kl"] = self.policy.infer_latent(target.flatten(0, 1), batch.raw_state.flatten(0, 1))
-        losses["chunk_l1"] = chunk_l1(self._act(batch, readout, latent), target, batch.valid)
-        return losses
-
-    def _act(self, batch: EpisodeBatch, readout: Readout, latent: Tensor | None) -> Tensor:
-        memory = (readout.tokens, readout.vector, readout.address)
-        chunks = self.policy(batch.images.flatten(0, 1), batch.raw_state.flatten(0, 1), memory, latent)
-        return chunks.reshape(*batch.last_write.shape, *chunks.shape[1:])
+        seen, state, actions, valid = (
+            part.flatten(0, 1) for part in (batch.images, batch.raw_state, batch.actions, batch.valid)
+        )
+        return losses | self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
 
 
 class Foreteller(nn.Module):

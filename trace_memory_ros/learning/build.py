@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
-from trace_memory_ros.policies.act import ActConfig, ActPolicy
+from trace_memory_ros.policies import families
+from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
@@ -29,7 +31,7 @@ Pairs = list[tuple[Demonstration, Demonstration]]
 
 @dataclass(frozen=True)
 class Design:
-    """What is built and trained: mechanism, sizes, update clock."""
+    """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these."""
 
     memory: str
     options: dict[str, Any]
@@ -41,6 +43,8 @@ class Design:
     slots: int = 4
     width: int = 64
     chunk: int = 20
+    policy: str = "act"
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuilder, BatchBuilder]:
@@ -70,7 +74,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
         design.slots,
     )
     memory = registry.build(design.memory, dims, design.options)
-    config = ActConfig(
+    sizes = dict(
         cameras=seen.camera_names,
         action_names=design.action_names,
         state=seen.state_dim,
@@ -80,7 +84,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
         memory_width=design.width,
         memory_address=memory.address_width,
     )
-    policy = ActPolicy(config)
+    policy = families.family(design.policy).build({**sizes, **design.policy_options})
     _set_normalisers(policy, builder.statistics)
     agent = Agent(encoder, memory, policy)
     _calibrate(agent, builder)
@@ -90,9 +94,14 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
 def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
     """Start the policy from another checkpoint's, all but the adapter, which fits that checkpoint's memory alone.
 
-    Where that one had no memory, the adapter begins close to the one token that its policy is used to. Raises
-    ValueError when the two policies differ in anything else, naming it.
+    Where that one had no memory, the adapter begins close to what its policy is used to. Raises ValueError when the two
+    policies differ in anything else, naming it.
     """
+    if checkpoint.policy.family != agent.policy.family:
+        raise ValueError(
+            f"the policy in {checkpoint.folder} is of family {checkpoint.policy.family!r}, this run's of "
+            f"{agent.policy.family!r}: start from a checkpoint of the same family, or train that family (--policy)"
+        )
     theirs = {k: v for k, v in checkpoint.tensors_of("policy.").items() if not k.startswith("adapter.")}
     ours = {k: v for k, v in agent.policy.state_dict().items() if not k.startswith("adapter.")}
     unlike = sorted(k for k in theirs.keys() | ours.keys() if k not in theirs or k not in ours)
@@ -103,26 +112,22 @@ def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
             "Start from a checkpoint of the same task and policy options."
         )
     agent.policy.load_state_dict({k: v for k, v in theirs.items() if not k.endswith(("_mean", "_std"))}, strict=False)
-    used_to = _token_without_memory(checkpoint)
+    used_to = _said_without_memory(checkpoint)
     if used_to is not None:
         agent.policy.adapter.begin_near(used_to)
 
 
 @torch.no_grad()
-def _token_without_memory(checkpoint: Checkpoint) -> torch.Tensor | None:
-    """What the adapter of a memoryless checkpoint always says, `(model,)`; None where there was a memory."""
-    assert checkpoint.config.policy is not None
-    adapter = ActPolicy(ActConfig(**checkpoint.config.policy.options)).adapter
+def _said_without_memory(checkpoint: Checkpoint) -> torch.Tensor | None:
+    """What the adapter of a memoryless checkpoint always says; None where there was a memory."""
+    adapter = families.family(checkpoint.policy.family).build(checkpoint.policy.options).adapter
     if adapter.shape.tokens or adapter.shape.address:
         return None
     checkpoint.load_into(adapter, "policy.adapter.")
-    nothing = torch.zeros(1, 0)
-    return adapter(nothing[..., None].expand(1, 0, adapter.shape.width), torch.zeros(1, adapter.shape.width), nothing)[
-        0, 0
-    ]
+    return adapter.without_memory()
 
 
-def _set_normalisers(policy: ActPolicy, statistics: Statistics) -> None:
+def _set_normalisers(policy: ChunkModule, statistics: Statistics) -> None:
     state = statistics.state
     policy.state_mean.copy_(torch.from_numpy(np.where(state.active, state.mean, 0.0)))
     policy.state_std.copy_(torch.from_numpy(np.where(state.active, state.std, 1.0)))
@@ -151,7 +156,7 @@ def save_checkpoint(
         signature_depth=design.depth,
         signature_window=design.window,
         task=task,
-        policy=PolicyConfig("act", agent.policy.config.to_dict()),
+        policy=PolicyConfig(design.policy, agent.policy.config.to_dict()),
         training=training,
     )
     statistics = builder.statistics

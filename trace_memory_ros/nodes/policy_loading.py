@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.policies.runner import ActRunner
+from trace_memory_ros.policies.base import Policy
+from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
 
 FloatArray = NDArray[np.float32]
@@ -21,23 +22,26 @@ class _Nothing:
 
     tokens: FloatArray
     vector: FloatArray
+    read_weights: FloatArray
     address: FloatArray
 
 
-def load_policy(loaded: Checkpoint) -> ActRunner:
+def load_policy(loaded: Checkpoint) -> Policy:
     """The checkpoint's policy. Raises `CheckpointError` when it has none or one of an unknown family."""
     policy = loaded.policy
-    if policy.family != "act":
-        raise CheckpointError(f"{loaded.folder} holds a policy of family {policy.family!r}: this node runs act")
-    return ActRunner.from_tensors(policy.options, loaded.tensors_of("policy."))
+    try:
+        return family(policy.family).load(policy.options, loaded.tensors_of("policy."))
+    except UnknownFamily as error:
+        raise CheckpointError(f"{loaded.folder}: {error}") from error
 
 
-def warm_up(policy: ActRunner, config: ObservationConfig) -> None:
+def warm_up(policy: Policy, config: ObservationConfig) -> None:
     """Act a few times on black images, then forget it: first calls are slow."""
-    shape = policy.config.condition
+    shape = policy.condition
     condition = _Nothing(
         np.zeros((shape.tokens, shape.width), np.float32),
         np.zeros(shape.width, np.float32),
+        np.zeros(shape.tokens, np.float32),
         np.zeros(shape.address, np.float32),
     )
     black = np.zeros((config.image_px, config.image_px, 3), np.uint8)

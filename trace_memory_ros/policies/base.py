@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.policies.adapters import ConditionShape
+
 
 class ObservationLike(Protocol):
     """The part of an observation a policy reads: images by camera `(P, P, 3)` uint8 RGB, state `(d_s,)` SI units."""
@@ -29,13 +31,22 @@ class ConditionLike(Protocol):
     def vector(self) -> NDArray[np.float32]: ...
 
     @property
+    def read_weights(self) -> NDArray[np.float32]: ...
+
+    @property
     def address(self) -> NDArray[np.float32]: ...
 
 
 class Policy(Protocol):
     """A policy at run time: one absolute action per control tick."""
 
-    action_names: tuple[str, ...]
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions, in order."""
+
+    @property
+    def condition(self) -> ConditionShape:
+        """Shape of the conditions it takes."""
 
     def reset(self) -> None:
         """Forget everything about the episode so far."""

@@ -1,35 +1,53 @@
-"""A trained ACT policy at run time: one temporally ensembled action per tick."""
+"""Trained policies at run time: single observations in, one action per tick out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act import ActConfig, ActPolicy
+from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.base import ConditionLike, ConditionMismatch, ObservationLike
 from trace_memory_ros.policies.ensemble import TemporalEnsemble
+from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.policies.receding import RecedingHorizon
 
 
-class ActRunner:
-    """Runs an `ActPolicy` on single observations (batch 1, no gradients)."""
+class ChunkRunner:
+    """Runs a `ChunkModule` on single observations (batch 1, no gradients); subclasses say what chunks become."""
 
-    def __init__(self, policy: ActPolicy) -> None:
+    policy: ChunkModule
+
+    def __init__(self, policy: ChunkModule) -> None:
         self.policy = policy.eval()
-        self.config = policy.config
-        self.action_names = policy.config.action_names
-        self._ensemble = TemporalEnsemble(self.config.chunk, self.config.ensemble_decay)
+        self.action_names: tuple[str, ...] = policy.config.action_names
+        self.condition: ConditionShape = policy.config.condition
 
     @classmethod
-    def from_tensors(cls, options: Mapping[str, object], tensors: Mapping[str, Tensor]) -> ActRunner:
+    def build(cls, options: Mapping[str, object]) -> ChunkModule:
+        """The untrained module that a checkpoint's `policy` options describe."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_tensors(cls, options: Mapping[str, object], tensors: Mapping[str, Tensor]) -> Self:
         """Rebuild from the `policy` section of a checkpoint's config and its `policy.` tensors (prefix removed).
 
-        Raises `ValueError` naming the tensors that are missing, superfluous or of another shape.
+        Raises `ValueError` naming the options that are unknown, or the tensors that are missing, superfluous or of
+        another shape.
         """
-        policy = ActPolicy(ActConfig(**options))  # type: ignore[arg-type]
+        try:
+            policy = cls.build(options)
+        except TypeError as error:
+            raise ValueError(
+                f"the checkpoint's policy options {dict(options)} are not {cls.__name__}'s: {error}. "
+                "Restore the config.yaml that was written with these weights, or install the version that wrote it."
+            ) from error
         try:
             policy.load_state_dict(dict(tensors))
         except RuntimeError as error:
@@ -39,40 +57,88 @@ class ActRunner:
             ) from error
         return cls(policy)
 
+    def chunk(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
+        """The chunk `(H, A)` predicted from this tick alone: rad for joints, 0..1 for suction.
+
+        Raises `ConditionMismatch` when the condition's shape is not the one trained with, `ValueError` without a state.
+        """
+        if observation.state is None:
+            raise ValueError("the observation has no robot state: the policy cannot act on it")
+        images = np.stack([observation.images[name] for name in self.policy.config.cameras])
+        with torch.inference_mode():
+            pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255.0)[None]
+            state = torch.from_numpy(observation.state.astype(np.float32))[None]
+            normal = self.policy.predict(pixels, state, readout_of(condition, self.condition))
+            return self.policy.denormalise_actions(normal)[0].numpy()
+
+
+class ActRunner(ChunkRunner):
+    """Runs an `ActPolicy`: a chunk at every tick, chunks ensembled over time."""
+
+    policy: ActPolicy
+
+    def __init__(self, policy: ActPolicy) -> None:
+        super().__init__(policy)
+        self.config = policy.config
+        self._ensemble = TemporalEnsemble(self.config.chunk, self.config.ensemble_decay)
+
+    @classmethod
+    def build(cls, options: Mapping[str, Any]) -> ActPolicy:
+        return ActPolicy(ActConfig(**options))
+
     def reset(self) -> None:
         self._ensemble.reset()
 
     def act(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
-        """This tick's action `(A,)`: rad for joints, 0..1 for suction.
-
-        Raises `ConditionMismatch` when the condition's shape is not the one trained with, `ValueError` without a state.
-        """
+        """This tick's action `(A,)`; raises as `chunk` does."""
         return self._ensemble.push(self.chunk(observation, condition))
 
-    def chunk(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
-        """The chunk `(H, A)` predicted from this tick alone."""
-        if observation.state is None:
-            raise ValueError("the observation has no robot state: the policy cannot act on it")
-        images = np.stack([observation.images[name] for name in self.config.cameras])
-        with torch.inference_mode():
-            pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255.0)[None]
-            state = torch.from_numpy(observation.state.astype(np.float32))[None]
-            normal = self.policy(pixels, state, self._memory(condition))
-            return self.policy.denormalise_actions(normal)[0].numpy()
 
-    def _memory(self, condition: ConditionLike) -> tuple[Tensor, Tensor, Tensor]:
-        shape = self.config.condition
-        tokens = np.asarray(condition.tokens, dtype=np.float32)
-        got = (tokens.size, condition.vector.size, condition.address.size)
-        want = (shape.tokens * shape.width, shape.width, shape.address)
-        if got != want:
-            raise ConditionMismatch(
-                f"condition with {got[0]} token numbers, vector of {got[1]}, address of {got[2]}; this policy was "
-                f"trained with {want[0]} ({shape.tokens} tokens of {shape.width}), {want[1]}, {want[2]}. "
-                "Start memory_node and policy_node with the same checkpoint."
-            )
-        return (
-            torch.from_numpy(tokens.reshape(1, shape.tokens, shape.width)),
-            torch.from_numpy(np.asarray(condition.vector, dtype=np.float32))[None],
-            torch.from_numpy(np.asarray(condition.address, dtype=np.float32))[None],
+class RecedingRunner(ChunkRunner):
+    """Runs a policy whose chunks take long: each is executed for a while, and the next computed meanwhile.
+
+    Where there is no one to compute it meanwhile (`act`), the tick that begins a chunk takes longer; what is executed
+    when is the same.
+    """
+
+    def __init__(self, policy: ChunkModule) -> None:
+        super().__init__(policy)
+        self.config = policy.config
+        self.horizon = RecedingHorizon(self.config.execute, self.config.lead)
+        self._tick = 0
+
+    def reset(self) -> None:
+        self.horizon.reset()
+        self._tick = 0
+
+    def act(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
+        """This tick's action `(A,)`; raises as `chunk` does."""
+        tick = self._tick
+        if self.horizon.due(tick):
+            chunk = self.chunk(observation, condition)
+            self.horizon.begin(tick)
+            self.horizon.offer(tick, chunk)
+        action = self.horizon.action(tick)
+        assert action is not None
+        self._tick += 1
+        return action
+
+
+def readout_of(condition: ConditionLike, shape: ConditionShape) -> Readout:
+    """A condition as a batch of one. Raises `ConditionMismatch` naming its sizes and those of `shape`."""
+    tokens, weights = (np.asarray(part, np.float32) for part in (condition.tokens, condition.read_weights))
+    vector, address = (np.asarray(part, np.float32) for part in (condition.vector, condition.address))
+    got = (tokens.size, vector.size, address.size)
+    want = (shape.tokens * shape.width, shape.width, shape.address)
+    if got != want or weights.size != shape.tokens:
+        raise ConditionMismatch(
+            f"condition with {got[0]} token numbers, vector of {got[1]}, address of {got[2]}, {weights.size} read "
+            f"weights; this policy was trained with {want[0]} ({shape.tokens} tokens of {shape.width}), {want[1]}, "
+            f"{want[2]}, {shape.tokens}. Start memory_node and policy_node with the same checkpoint."
         )
+    return Readout(
+        torch.from_numpy(tokens.reshape(1, shape.tokens, shape.width)),
+        torch.from_numpy(vector)[None],
+        torch.from_numpy(weights)[None],
+        torch.from_numpy(address)[None],
+    )

@@ -1,0 +1,98 @@
+"""Policy families by name: those of this package, and those that other packages bring by entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from torch import Tensor
+
+from trace_memory_ros.policies.base import Policy
+from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
+
+GROUP = "trace_memory_ros.policies"
+"""Entry point group: name of the family -> a `PolicyFamily`, or a function `(options, tensors) -> Policy`."""
+
+Load = Callable[[Mapping[str, Any], Mapping[str, Tensor]], Policy]
+
+# Imported when asked for: diffusers alone takes over a second.
+BUILT_IN = {
+    "act": "trace_memory_ros.policies.act_family:ACT",
+    "diffusion": "trace_memory_ros.policies.diffusion_family:DIFFUSION",
+}
+
+
+class UnknownFamily(ValueError):
+    """No family of that name is there, or it cannot be loaded; the message names what is there and the remedy."""
+
+
+@dataclass(frozen=True)
+class PolicyFamily:
+    """A family that can be run, and trained where it has a module.
+
+    load: options and tensors of a checkpoint's policy to a policy that acts. config: options to the module's config;
+    module: config to an untrained module. Both None: this package cannot train the family.
+    """
+
+    name: str
+    load: Load
+    config: Callable[..., ChunkConfig] | None = None
+    module: Callable[[Any], ChunkModule] | None = None
+
+    def build(self, options: Mapping[str, Any]) -> ChunkModule:
+        """An untrained module. Raises UnknownFamily where there is none to build."""
+        if self.config is None or self.module is None:
+            raise UnknownFamily(
+                f"policy family {self.name!r} can be run here but not trained: its entry point gives no config and "
+                "module. Train it where it comes from, or let its entry point be a PolicyFamily with both"
+            )
+        return self.module(self.config(**options))
+
+
+def names() -> tuple[str, ...]:
+    """Families that can be asked for, sorted."""
+    return tuple(sorted(BUILT_IN.keys() | {point.name for point in entry_points(group=GROUP)}))
+
+
+def family(name: str) -> PolicyFamily:
+    """The family of that name. Raises UnknownFamily naming those that are there, or why it cannot be loaded."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        found = getattr(import_module(module), attribute)
+        assert isinstance(found, PolicyFamily)
+        return found
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    if not points:
+        raise UnknownFamily(
+            f"policy family {name!r} is unknown here: there are {', '.join(names())}. Install the package that brings "
+            f"it by an entry point of the group {GROUP}, or choose one of these"
+        )
+    if len(points) > 1:
+        packages = ", ".join(sorted(_package(point) for point in points))
+        raise UnknownFamily(f"policy family {name!r} is brought by {packages}: uninstall all but one")
+    return _from_entry_point(points[0])
+
+
+def _from_entry_point(point: EntryPoint) -> PolicyFamily:
+    try:
+        found = point.load()
+    except Exception as error:
+        raise UnknownFamily(
+            f"policy family {point.name!r} of {_package(point)} cannot be imported from {point.value}: "
+            f"{type(error).__name__}: {error}. Install what it needs, or uninstall it"
+        ) from error
+    if isinstance(found, PolicyFamily):
+        return found
+    if callable(found):
+        return PolicyFamily(point.name, found)
+    raise UnknownFamily(
+        f"policy family {point.name!r} of {_package(point)}: {point.value} is a {type(found).__name__}, but must be a "
+        "PolicyFamily or a function of options and tensors; mend that package"
+    )
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unnamed package"

@@ -1,0 +1,100 @@
+"""What a policy is to training, whichever family it belongs to: chunks of actions, and losses on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.policies.adapters import Adapter, ConditionShape
+from trace_memory_ros.policies.images import ImageTokens
+
+
+@dataclass(frozen=True)
+class ChunkConfig:
+    """What the sizes of every family begin with. chunk: ticks H; memory_*: the readout's tokens, width and address."""
+
+    cameras: tuple[str, ...]
+    action_names: tuple[str, ...]
+    state: int = 17
+    image_px: int = 48
+    chunk: int = 20
+    model: int = 64
+    memory_tokens: int = 0
+    memory_width: int = 64
+    memory_address: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cameras", tuple(self.cameras))
+        object.__setattr__(self, "action_names", tuple(self.action_names))
+        who = type(self).__name__
+        if self.image_px % 16:
+            raise ValueError(f"{who}.image_px = {self.image_px}: must be a multiple of 16 (four stride-2 stages)")
+        for name in ("chunk", "state"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{who}.{name} = {getattr(self, name)}: must be at least 1")
+
+    @property
+    def condition(self) -> ConditionShape:
+        """Shape of the readout that the policy is conditioned on."""
+        return ConditionShape(self.memory_tokens, self.memory_width, self.memory_address)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for a checkpoint's config, the readout's shape last."""
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return dict(sorted(plain.items(), key=lambda item: item[0].startswith("memory_")))
+
+
+class ChunkModule(nn.Module):
+    """Images, state and a memory readout to a chunk of normalised actions `(B, H, A)`; the base of every family.
+
+    A family has an image trunk, an adapter and normalisers, and says what its objective is.
+    """
+
+    family: str
+    """Name that checkpoints know it by."""
+    config: Any
+    image_tokens: ImageTokens
+    adapter: Adapter
+    state_mean: Tensor
+    state_std: Tensor
+    action_mean: Tensor
+    action_std: Tensor
+
+    def __init__(self, config: ChunkConfig) -> None:
+        super().__init__()
+        for name, size in (("state", config.state), ("action", len(config.action_names))):
+            self.register_buffer(f"{name}_mean", torch.zeros(size))
+            self.register_buffer(f"{name}_std", torch.ones(size))
+
+    def predict(self, images: Tensor, state: Tensor, readout: Readout) -> Tensor:
+        """Normalised chunks `(B, H, A)` as they would be executed.
+
+        images `(B, C, 3, P, P)` in 0..1, state `(B, d_s)` raw SI units, readout fields `(B, ...)`.
+        """
+        raise NotImplementedError
+
+    def losses(
+        self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
+    ) -> Mapping[str, Tensor]:
+        """The family's imitation objective, by name, unweighted.
+
+        target: normalised actions `(B, H, A)`; valid: `(B, H)`, ticks that exist.
+        """
+        raise NotImplementedError
+
+    def normalise_state(self, state: Tensor) -> Tensor:
+        """State `(..., d_s)` in standard deviations from the train split's mean."""
+        return (state - self.state_mean) / self.state_std
+
+    def normalise_actions(self, actions: Tensor) -> Tensor:
+        """Actions `(..., A)` in standard deviations from the train split's mean."""
+        return (actions - self.action_mean) / self.action_std
+
+    def denormalise_actions(self, actions: Tensor) -> Tensor:
+        """The inverse of `normalise_actions`."""
+        return actions * self.action_std + self.action_mean
