@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 INK, FAINT, RULE = "#1c2430", "#66717f", "#d9dee5"
 CUE, BRANCH = "#e8a321", "#c2335b"
-COLOURS = {"trace": "#0f7b6c", "gru": "#5566c9", "none": "#9a6a4f"}
+TRACE = "#0f7b6c"
+COLOURS = {"trace": TRACE, "gru": "#5566c9", "none": "#9a6a4f"}
 OTHER_COLOUR = "#5b6470"
 SHARES = LinearSegmentedColormap.from_list("shares", ["#f3f5f7", "#8cc7bb", "#0f7b6c", "#06332d"])
 STYLE: Any = {
@@ -36,6 +37,7 @@ STYLE: Any = {
     "image.interpolation": "nearest",
 }
 _LONGEST_HEATMAP = 400
+_MOST_NAMED_SLOTS = 16
 
 
 def colour_of(memory: str) -> str:
@@ -50,7 +52,8 @@ def heatmap(ax: Axes, time_s: NDArray[np.float64], values: NDArray[np.float32], 
     shown = np.pad(values, ((0, pad), (0, 0)), mode="edge").reshape(-1, stride, values.shape[1]).mean(axis=1)
     extent = (float(time_s[0]), float(time_s[-1]), values.shape[1] - 0.5, -0.5)
     ax.imshow(shown.T, aspect="auto", cmap=SHARES, vmin=0, vmax=1, extent=extent)
-    ax.set_yticks(range(values.shape[1]), [str(slot + 1) for slot in range(values.shape[1])], fontsize=8.5)
+    named = range(0, values.shape[1], -(-values.shape[1] // _MOST_NAMED_SLOTS))
+    ax.set_yticks(named, [str(slot + 1) for slot in named], fontsize=8.5)
     ax.set_ylabel(label, rotation=0, ha="right", va="center")
 
 
