@@ -14,7 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from trace_memory_ros.nodes.bag_types import typestore
+from trace_memory_ros.bags.types import typestore
 
 CDR_LITTLE_ENDIAN = b"\x00\x01"
 _INFINITE = QosTime(9_223_372_036, 854_775_807)

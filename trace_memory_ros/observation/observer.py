@@ -83,6 +83,11 @@ class Observer:
         """The twist of an Odometry or TwistStamped: m/s, m/s, rad/s in the base frame."""
         return self._push(stream, stamp_ns, arrival_ns, lambda: self.reader.base(vx, vy, yaw_rate))
 
+    def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
+        """A message whose content cannot be used; `fault` says why, and the remedy."""
+        self._note(f"{stream}: {fault}")
+        return self.aligner.reject(stream, stamp_ns, fault, arrival_ns)
+
     def poll(self, now_ns: int) -> list[Observation]:
         """The observations of all ticks that are due at `now_ns` on the wall clock, in order."""
         observations = [self.reader.observation(tick) for tick in self.aligner.poll(now_ns)]
@@ -94,8 +99,7 @@ class Observer:
         try:
             value = read()
         except InputError as error:
-            self._note(f"{stream}: {error}")
-            return self.aligner.reject(stream, stamp_ns, str(error), arrival_ns)
+            return self.push_fault(stream, stamp_ns, arrival_ns, fault=str(error))
         return self.aligner.push(stream, stamp_ns, value, arrival_ns)
 
     def _note(self, *faults: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
 from functools import cache
 from pathlib import Path
 
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
@@ -27,13 +26,13 @@ def typestore() -> Typestore:
 
 
 def message_files() -> list[Path]:
-    """This package's `.msg` files: the checkout's, else the installed ones. Raises `ValueError` naming both places."""
-    folders = [Path(trace_memory_ros.__file__).resolve().parents[1] / "msg"]
-    with suppress(PackageNotFoundError):
-        folders.append(Path(get_package_share_directory(PACKAGE)) / "msg")
+    """This package's `.msg` files: the checkout's, else the installed ones. Raises `ValueError` naming all places."""
+    prefixes = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    installed = [Path(prefix) / "share" / PACKAGE for prefix in prefixes]
+    folders = [Path(trace_memory_ros.__file__).resolve().parents[1] / "msg", *(share / "msg" for share in installed)]
     for folder in folders:
         files = sorted(folder.glob("*.msg"))
         if files:
             return files
-    places = " and ".join(str(folder) for folder in folders)
+    places = ", ".join(str(folder) for folder in folders)
     raise ValueError(f"no .msg files in {places}: build the package with colcon and source its install folder")

@@ -1,0 +1,110 @@
+"""Branch annotations: at which tick of an episode a branch is taken, and which is the right one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.cdr import Cdr, CdrError
+from trace_memory_ros.bags.episodes import EpisodeSpan
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.observation.strict import ConfigError, check_keys, require_int
+
+KEYS = ("episode", "tick", "stamp_ns", "label")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An annotated branch frame. tick: of the episode. label: name of the branch that is right there."""
+
+    tick: int
+    label: str
+
+
+@dataclass
+class BranchTrack:
+    """Annotations of one episode that came on a topic."""
+
+    marks: list[tuple[int, bool, str]] = field(default_factory=list)
+    malformed: int = 0
+
+    def take(self, raw: RawMessage) -> None:
+        """Add a String or integer, which counts from its log time, or an EpisodeStatus once it tells a branch."""
+        try:
+            cdr = Cdr(raw.data)
+            if raw.type_name == fields.STATUS:
+                stamp_ns = cdr.header().stamp_ns
+                branch = fields.status(cdr).branch
+                if branch >= 0 and (not self.marks or self.marks[-1][2] != str(branch)):
+                    self.marks.append((stamp_ns, True, str(branch)))
+            else:
+                value = fields.plain(cdr, raw.type_name)
+                if value != "":
+                    self.marks.append((raw.log_ns, False, str(value)))
+        except (CdrError, KeyError):
+            self.malformed += 1
+
+    def branches(self, stamps_ns: Sequence[int], arrivals_ns: Sequence[int]) -> tuple[Branch, ...]:
+        """Branches on the ticks: the last one stamped, or for log times the last one whose inputs had come."""
+        found = []
+        for time_ns, stamped, label in self.marks:
+            tick = bisect_right(stamps_ns if stamped else arrivals_ns, time_ns) - 1
+            if tick >= 0:
+                found.append(Branch(tick, label))
+        return tuple(found)
+
+
+def branch_file(recording: RecordingConfig, bag: Path) -> Path | None:
+    """The sidecar file of a bag, where the configuration names one."""
+    if recording.branches is None or not recording.branches.file:
+        return None
+    return (bag if bag.is_dir() else bag.parent) / recording.branches.file
+
+
+def read_branches(path: Path, span: EpisodeSpan, stamps_ns: Sequence[int]) -> tuple[Branch, ...]:
+    """Branches of an episode from a sidecar file: `branches:` with `label`, `tick` or `stamp_ns`, and `episode`.
+
+    Raises BagFault naming the entry.
+    """
+    remedy = "correct the file; docs/bags.md shows one"
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = check_keys(data, ("branches",), ("branches",), path.name)["branches"]
+        if not isinstance(entries, list):
+            raise ConfigError(f"branches = {entries!r}: must be a list")
+        found = [_entry(item, f"branches[{i}]", span, stamps_ns) for i, item in enumerate(entries)]
+    except OSError as error:
+        raise BagFault(
+            span.bag, f"cannot be read ({error.strerror})", path.name, "write it, or set no branches.file"
+        ) from error
+    except (ConfigError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BagFault(span.bag, " ".join(str(error).split()), path.name, remedy) from error
+    return tuple(sorted((branch for branch in found if branch is not None), key=lambda branch: branch.tick))
+
+
+def _entry(item: object, where: str, span: EpisodeSpan, stamps_ns: Sequence[int]) -> Branch | None:
+    """None for an entry of another episode."""
+    values: Mapping[str, Any] = check_keys(item, KEYS, ("label",), where)
+    if ("tick" in values) == ("stamp_ns" in values):
+        raise ConfigError(f"{where}: give tick or stamp_ns")
+    episode = values.get("episode", 0)
+    require_int(episode, f"{where}.episode", 0)
+    if episode != span.index:
+        return None
+    if "stamp_ns" in values:
+        require_int(values["stamp_ns"], f"{where}.stamp_ns", 0)
+        tick = bisect_right(stamps_ns, values["stamp_ns"]) - 1
+    else:
+        tick = values["tick"]
+        require_int(tick, f"{where}.tick", 0)
+    if not 0 <= tick < len(stamps_ns):
+        raise ConfigError(f"{where}: lies at tick {tick}, the episode has {len(stamps_ns)} ticks")
+    return Branch(tick, str(values["label"]))

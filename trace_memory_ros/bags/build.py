@@ -1,0 +1,130 @@
+"""A bag to its episodes and its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from trace_memory_ros.bags.actions import CommandTrack
+from trace_memory_ros.bags.branches import Branch, BranchTrack, branch_file, read_branches
+from trace_memory_ros.bags.episode import NO_STAMP, BagEpisode
+from trace_memory_ros.bags.episodes import EpisodeSpan, spans
+from trace_memory_ros.bags.faults import BagFault, BagVerdict, verdict_of
+from trace_memory_ros.bags.judge import episode_faults
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.bags.ticks import Listener, SpanTicks
+from trace_memory_ros.bags.topics import topic_faults
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.types import Observation
+
+
+def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
+    """All episodes of a bag that have a tick, and what is wrong with it. A fault is never an exception."""
+    episodes: list[BagEpisode] = []
+    faults: list[BagFault] = []
+    try:
+        with BagReader(bag) as reader:
+            missing = list(topic_faults(reader, recording))
+            if missing:
+                return [], verdict_of(bag, [*reader.faults, *missing], usable=False)
+            for span in spans(reader, recording):
+                episodes.append(decode_episode(reader, recording, span))
+            faults = reader.faults
+    except BagFault as fault:
+        return [], verdict_of(bag, [*faults, fault], usable=False)
+    faults = list(dict.fromkeys([*faults, *(note for episode in episodes for note in episode.notes)]))
+    usable = any(episode.usable.any() for episode in episodes)
+    return [episode for episode in episodes if episode.ticks], verdict_of(bag, faults, usable)
+
+
+def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeSpan) -> BagEpisode:
+    """One episode of an open bag; its `notes` say what is wrong with it. Raises BagFault for a bad sidecar file."""
+    config = recording.observation
+    commands = None if recording.actions is None else CommandTrack(recording.actions)
+    marks = BranchTrack()
+    ticks = SpanTicks(reader, recording, span, _listeners(recording, commands, marks))
+    seen = list(ticks)
+    stamps = [observation.stamp_ns for observation in seen]
+    actions = None if commands is None else commands.labels(stamps)
+    branches, branch_notes = _branches(recording, span, seen, marks)
+    stem = Path(span.bag).name or span.bag
+    return BagEpisode(
+        name=stem if recording.episodes.kind == "bag" else f"{stem}#{span.index}",
+        bag=span.bag,
+        span=span,
+        cameras=config.camera_names,
+        streams=tuple(stream.name for stream in config.streams),
+        **_arrays(config, seen),
+        faults={k: dict(observation.faults) for k, observation in enumerate(seen) if observation.faults},
+        actions=actions,
+        action_names=() if recording.actions is None else recording.actions.names,
+        branches=branches,
+        counters={
+            name: {**asdict(counters), **asdict(ticks.feeder.counters[name])}
+            for name, counters in ticks.observer.counters.items()
+        },
+        notes=(*episode_faults(recording, ticks, seen, commands, actions), *branch_notes),
+    )
+
+
+def _listeners(recording: RecordingConfig, commands: CommandTrack | None, marks: BranchTrack) -> dict[str, Listener]:
+    found: dict[str, list[Listener]] = {}
+    if commands is not None:
+        found.setdefault(recording.topic(commands.config.topic), []).append(commands.take)
+    if recording.branches is not None and recording.branches.topic:
+        found.setdefault(recording.topic(recording.branches.topic), []).append(marks.take)
+    return {topic: _each(listeners) for topic, listeners in found.items()}
+
+
+def _each(listeners: list[Listener]) -> Listener:
+    def hear(raw: RawMessage) -> None:
+        for listener in listeners:
+            listener(raw)
+
+    return hear
+
+
+def _branches(
+    recording: RecordingConfig, span: EpisodeSpan, seen: list[Observation], marks: BranchTrack
+) -> tuple[tuple[Branch, ...], list[BagFault]]:
+    stamps = [observation.stamp_ns for observation in seen]
+    path = branch_file(recording, Path(span.bag))
+    if path is not None:
+        try:
+            return read_branches(path, span, stamps), []
+        except BagFault as fault:
+            return (), [fault]
+    arrivals = np.maximum.accumulate([observation.newest_arrival_ns for observation in seen] or [0]).tolist()
+    notes = []
+    if marks.malformed:
+        what = f"{marks.malformed} annotations cannot be read: they are left out"
+        assert recording.branches is not None
+        where = f"topic {recording.topic(recording.branches.topic)}, episode {span.index}"
+        notes = [BagFault(span.bag, what, where, "restore the bag from a copy, or annotate it in a file")]
+    return marks.branches(stamps, arrivals if seen else []), notes
+
+
+def _arrays(config: ObservationConfig, seen: list[Observation]) -> dict[str, np.ndarray]:
+    count, side, cameras = len(seen), config.image_px, config.camera_names
+    images = np.zeros((count, len(cameras), side, side, 3), dtype=np.uint8)
+    state = np.full((count, config.state_dim), np.nan)
+    held = np.full((count, len(config.streams)), NO_STAMP, dtype=np.int64)
+    for k, observation in enumerate(seen):
+        for c, name in enumerate(cameras):
+            if name in observation.images:
+                images[k, c] = observation.images[name]
+        if observation.state is not None:
+            state[k] = observation.state
+        for s, stream in enumerate(config.streams):
+            held[k, s] = observation.input_stamps_ns.get(stream.name, NO_STAMP)
+    return {
+        "stamps_ns": np.array([observation.stamp_ns for observation in seen], dtype=np.int64),
+        "images": images,
+        "state": state,
+        "usable": np.array([observation.usable for observation in seen], dtype=bool),
+        "input_stamps_ns": held,
+    }

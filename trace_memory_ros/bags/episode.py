@@ -1,0 +1,71 @@
+"""One decoded episode of a bag: every tick's observation and action label, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.bags.branches import Branch
+from trace_memory_ros.bags.episodes import EpisodeSpan
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.observation.types import Observation
+
+NO_STAMP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class BagEpisode:
+    """T ticks of one episode.
+
+    stamps_ns `(T,)` int64. images `(T, C, P, P, 3)` uint8, black where a camera has a fault. state `(T, d_s)` float64,
+    SI units, NaN where it is unknown. usable `(T,)` bool: rows of other ticks are no data. faults: tick -> stream ->
+    what is wrong. input_stamps_ns `(T, S)` int64 of `streams`, -1 where none is held. actions `(T, A)` float32 of
+    `action_names`, NaN where there is no command; None where none are recorded. counters: stream -> what was received,
+    refused, late. notes: what is wrong with the bag or this episode.
+    """
+
+    name: str
+    bag: str
+    span: EpisodeSpan
+    cameras: tuple[str, ...]
+    streams: tuple[str, ...]
+    stamps_ns: NDArray[np.int64]
+    images: NDArray[np.uint8]
+    state: NDArray[np.float64]
+    usable: NDArray[np.bool_]
+    faults: Mapping[int, Mapping[str, str]]
+    input_stamps_ns: NDArray[np.int64]
+    actions: NDArray[np.float32] | None
+    action_names: tuple[str, ...]
+    branches: tuple[Branch, ...]
+    counters: Mapping[str, Mapping[str, int]]
+    notes: tuple[BagFault, ...] = field(default=())
+
+    @property
+    def ticks(self) -> int:
+        """T."""
+        return len(self.stamps_ns)
+
+    def fault_text(self, tick: int) -> str:
+        """What is wrong at a tick; empty for a usable one."""
+        return "; ".join(self.faults.get(tick, {}).values())
+
+    def observation(self, tick: int) -> Observation:
+        """The very observation that was decoded at `tick`, but for when it arrived."""
+        faults = dict(self.faults.get(tick, {}))
+        state = self.state[tick]
+        return Observation(
+            tick=tick,
+            stamp_ns=int(self.stamps_ns[tick]),
+            images={name: self.images[tick, c] for c, name in enumerate(self.cameras) if name not in faults},
+            state=None if np.isnan(state).any() else state,
+            input_stamps_ns={
+                name: int(stamp)
+                for name, stamp in zip(self.streams, self.input_stamps_ns[tick], strict=True)
+                if stamp != NO_STAMP
+            },
+            faults=faults,
+        )

@@ -1,0 +1,146 @@
+"""Where a bag's episodes begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.cdr import Cdr, CdrError, header_stamp_ns
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import FIRST_NS, LAST_NS, RawMessage
+from trace_memory_ros.bags.topics import wanted_topics
+
+RUNNING, FINISHED = 1, 2
+MARGIN_NS = 1_000_000_000
+"""A message stamped within an episode was recorded no more than this before its begin or after its end."""
+
+
+@dataclass(frozen=True)
+class EpisodeSpan:
+    """One episode of a bag: log times `[begin_ns, end_ns)` and header stamps `[begin_stamp_ns, end_stamp_ns)`.
+
+    task, seed: as an EpisodeStatus names them. success: as one reports it; None where nothing does.
+    """
+
+    bag: str
+    index: int
+    begin_ns: int
+    end_ns: int
+    begin_stamp_ns: int = FIRST_NS
+    end_stamp_ns: int = LAST_NS
+    task: str = ""
+    success: bool | None = None
+    seed: int | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether header stamps, too, tell what belongs to it."""
+        return self.begin_stamp_ns > FIRST_NS or self.end_stamp_ns < LAST_NS
+
+
+def spans(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]:
+    """A bag's episodes in order. Raises BagFault where the rule finds none."""
+    rule = recording.episodes
+    if rule.kind == "bag":
+        return [EpisodeSpan(str(reader.path), 0, reader.begin_ns, reader.end_ns)]
+    found = _by_gaps(reader, recording) if rule.kind == "gap" else _by_topic(reader, recording)
+    if not found:
+        topic = recording.topic(rule.topic) if rule.kind == "topic" else recording.observation.cameras[0].topic
+        raise BagFault(
+            reader.path,
+            "tells of no episode",
+            f"topic {topic} (episodes)",
+            "record it from before the first episode begins, or set episodes.kind: bag",
+        )
+    return found
+
+
+def _by_gaps(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]:
+    """Cut in the middle of the clock camera's pauses, so that all streams keep what lies around its images."""
+    topic = recording.topic(recording.observation.cameras[0].topic)
+    gap_ns = round(recording.episodes.gap_s * 1e9)
+    marks = [(stamp_ns, log_ns) for log_ns, stamp_ns in _stamps(reader, recording, topic)]
+    cuts = [(a[1] + b[1]) // 2 for a, b in pairwise(marks) if b[0] - a[0] > gap_ns]
+    edges = [reader.begin_ns, *cuts, reader.end_ns] if marks else []
+    return [EpisodeSpan(str(reader.path), i, begin, end) for i, (begin, end) in enumerate(pairwise(edges))]
+
+
+def _messages(reader: BagReader, recording: RecordingConfig, topic: str) -> Iterator[RawMessage]:
+    """A topic's messages, from a pass over all that will be decoded, which compares their numbers with the tables."""
+    return (raw for raw in reader.messages(wanted_topics(recording)) if raw.topic == topic)
+
+
+def _stamps(reader: BagReader, recording: RecordingConfig, topic: str) -> Iterator[tuple[int, int]]:
+    """Log time and header stamp of a topic's messages."""
+    for raw in _messages(reader, recording, topic):
+        try:
+            yield raw.log_ns, header_stamp_ns(raw.data)
+        except CdrError:
+            continue
+
+
+def _by_topic(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]:
+    topic = recording.topic(recording.episodes.topic)
+    if reader.topics[topic].type_names == (fields.STATUS,):
+        return _by_status(reader, recording, topic)
+    return _by_values(reader, recording, topic)
+
+
+def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> list[EpisodeSpan]:
+    """From the first RUNNING of an episode's number to its FINISHED, or else to its last RUNNING, by header stamps."""
+    seen: dict[int, list[tuple[int, int, fields.Status]]] = {}
+    for raw in _messages(reader, recording, topic):
+        try:
+            cdr = Cdr(raw.data)
+            stamp_ns = cdr.header().stamp_ns
+            status = fields.status(cdr)
+        except CdrError:
+            continue
+        # A finished status that is kept for late joiners tells of an episode before the recording.
+        if status.phase == RUNNING or (status.phase == FINISHED and status.episode in seen):
+            seen.setdefault(status.episode, []).append((raw.log_ns, stamp_ns, status))
+    found: list[EpisodeSpan] = []
+    for reports in seen.values():
+        (begin_ns, begin_stamp, _), (end_ns, end_stamp, last) = reports[0], reports[-1]
+        found.append(
+            EpisodeSpan(
+                str(reader.path),
+                len(found),
+                begin_ns - MARGIN_NS,
+                end_ns + MARGIN_NS,
+                begin_stamp,
+                end_stamp + 1,
+                last.task,
+                last.success if last.phase == FINISHED else None,
+                last.seed,
+            )
+        )
+    return found
+
+
+def _by_values(reader: BagReader, recording: RecordingConfig, topic: str) -> list[EpisodeSpan]:
+    """While a Bool is true, an integer is one number >= 0, or a String is one text that is not empty; by log times."""
+    edges: list[tuple[int, object]] = []
+    for raw in _messages(reader, recording, topic):
+        try:
+            value = fields.plain(Cdr(raw.data), raw.type_name)
+        except CdrError:
+            continue
+        if not edges or edges[-1][1] != value:
+            edges.append((raw.log_ns, value))
+    edges.append((reader.end_ns, None))
+    running = [(a, b[0]) for a, b in pairwise(edges) if _runs(a[1])]
+    return [
+        EpisodeSpan(str(reader.path), i, begin, end, task=value if isinstance(value, str) else "")
+        for i, ((begin, value), end) in enumerate(running)
+    ]
+
+
+def _runs(value: object) -> bool:
+    if isinstance(value, (bool, str)):
+        return bool(value)
+    return isinstance(value, int) and value >= 0

@@ -1,0 +1,109 @@
+"""What is wrong with a decoded episode, counted per stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.bags.actions import CommandTrack
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.ticks import SpanTicks
+from trace_memory_ros.observation.types import Observation
+
+ONE_CLOCK = "stamp every message when its sample is taken, all by one clock"
+
+
+def episode_faults(
+    recording: RecordingConfig,
+    ticks: SpanTicks,
+    seen: Sequence[Observation],
+    commands: CommandTrack | None,
+    actions: NDArray[np.float32] | None,
+) -> list[BagFault]:
+    """Faults of an episode whose ticks are `seen`: of its streams, of its ticks, of its commands."""
+    found = list(_stream_faults(recording, ticks))
+    found += ticks.faults
+    found += _tick_faults(ticks, seen)
+    if commands is not None and actions is not None:
+        found += _command_faults(recording, ticks, commands, actions)
+    return found
+
+
+def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[BagFault]:
+    span = ticks.span
+    for stream in recording.observation.streams:
+        counted, fed = ticks.observer.counters[stream.name], ticks.feeder.counters[stream.name]
+        where = f"topic {recording.topic(stream.topic)} ({stream.name}), episode {span.index}"
+        total = fed.fed + fed.malformed
+
+        def fault(count: int, what: str, remedy: str, where: str = where, total: int = total) -> BagFault:
+            return BagFault(span.bag, f"{count} of {total} messages {what}", where, remedy)
+
+        if not total:
+            remedy = "check its publisher; an episode needs every stream"
+            yield BagFault(span.bag, "has no message in the episode", where, remedy)
+        if fed.malformed:
+            what = f"cannot be read ({ticks.feeder.faults[stream.name]})"
+            yield fault(fed.malformed, what, "restore the bag from a copy, or record again")
+        if fed.unstamped:
+            yield fault(fed.unstamped, "have a stamp of zero", f"let the driver fill header.stamp: {ONE_CLOCK}")
+        refused = counted.rejected - fed.placed
+        texts = [text.partition(": ")[2] for text in ticks.observer.faults if text.startswith(f"{stream.name}: ")]
+        if refused > 0 and texts:
+            what, _, remedy = texts[0].rpartition(": ")
+            yield fault(refused, f"are unusable ({what or texts[0]})", remedy or "correct the publisher")
+        elif refused > 0:
+            yield fault(refused, "are stamped far ahead of the other streams", ONE_CLOCK)
+        if counted.out_of_order:
+            what = "are stamped as one before them, or earlier: they are left out"
+            yield fault(counted.out_of_order, what, f"one publisher per topic, rising stamps: {ONE_CLOCK}")
+        if counted.late:
+            yield fault(
+                counted.late, "were recorded after their tick had fired", "speed the stream up, or record again"
+            )
+
+
+def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagFault]:
+    span, observer = ticks.span, ticks.observer
+    where = f"episode {span.index}"
+    if not seen:
+        what, _, remedy = observer.aligner.waiting_for.rpartition(": ")
+        what = what or "is shorter than one tick: no tick has all its streams"
+        remedy = remedy if observer.aligner.waiting_for else "record longer, and all streams over the same time"
+        yield BagFault(span.bag, what, where, remedy)
+    texts = Counter(text for observation in seen for text in observation.faults.values())
+    first = {text: k for k, o in reversed(list(enumerate(seen))) for text in o.faults.values()}
+    for text, count in texts.most_common():
+        what, separator, remedy = text.rpartition("; ")
+        if not separator:
+            what, _, remedy = text.rpartition(": ")
+        yield BagFault(
+            span.bag,
+            f"{count} of {len(seen)} ticks cannot be used: {what}",
+            f"{where}, tick {first[text]}",
+            remedy,
+        )
+
+
+def _command_faults(
+    recording: RecordingConfig, ticks: SpanTicks, commands: CommandTrack, actions: NDArray[np.float32]
+) -> Iterator[BagFault]:
+    span = ticks.span
+    where = f"topic {recording.topic(commands.config.topic)} (actions), episode {span.index}"
+    if commands.refused:
+        what = f"{commands.refused} of {commands.received} commands cannot be used ({commands.fault})"
+        yield BagFault(span.bag, what, where, "correct actions.names, or the publisher of the commands")
+    if commands.unstamped and commands.unstamped < commands.received:
+        what = (
+            f"{commands.unstamped} of {commands.received} commands have a stamp of zero: they count from their log time"
+        )
+        yield BagFault(span.bag, what, where, "stamp every command with the tick that it answers")
+    without = np.isnan(actions).any(axis=1)
+    if without.any():
+        what = f"{int(without.sum())} of {len(actions)} ticks have no command that can be used"
+        remedy = "record the commands from the episode's begin; those ticks cannot be learned from"
+        yield BagFault(span.bag, what, f"{where}, tick {int(without.argmax())}", remedy)

@@ -1,0 +1,145 @@
+"""What is what in a bag, said once: streams, actions, episodes, branch annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.strict import (
+    ConfigError,
+    check_keys,
+    require_choice,
+    require_positive,
+    require_text,
+)
+
+ACTION_KINDS = ("joint_trajectory", "joint_state")
+EPISODE_KINDS = ("bag", "topic", "gap")
+
+
+@dataclass(frozen=True)
+class ActionConfig:
+    """Commands that were recorded. kind: `joint_trajectory` (trajectory_msgs/JointTrajectory) or `joint_state`.
+
+    names: joints and grippers, by name in the command, in the order of the policy's output.
+    """
+
+    topic: str
+    kind: str
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        require_text(self.topic, "actions.topic")
+        require_choice(self.kind, ACTION_KINDS, "actions.kind")
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise ConfigError(f"actions.names = {list(self.names)}: list each commanded joint once, in output order")
+        for name in self.names:
+            require_text(name, "actions.names entry")
+
+
+@dataclass(frozen=True)
+class EpisodeRule:
+    """How a bag divides into episodes.
+
+    kind: `bag` (each bag is one), `topic` (cut by `topic`: EpisodeStatus or std_msgs Bool, integer, String), or `gap`
+    (cut where the first camera pauses for more than `gap_s` seconds of header stamps).
+    """
+
+    kind: str = "bag"
+    topic: str = ""
+    gap_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        require_choice(self.kind, EPISODE_KINDS, "episodes.kind")
+        require_positive(self.gap_s, "episodes.gap_s")
+        if self.kind == "topic":
+            require_text(self.topic, "episodes.topic")
+
+
+@dataclass(frozen=True)
+class BranchConfig:
+    """Where branch annotations stand: a `topic` (EpisodeStatus, or std_msgs String or integer) or a YAML `file`.
+
+    A relative `file` lies in the bag's folder.
+    """
+
+    topic: str = ""
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.topic) == bool(self.file):
+            raise ConfigError(
+                f"branches has topic = {self.topic!r} and file = {self.file!r}: give one of them, or leave branches out"
+            )
+
+
+@dataclass(frozen=True)
+class RecordingConfig:
+    """A kind of bag. namespace: put before the relative topics of all parts. Raises ConfigError."""
+
+    observation: ObservationConfig
+    actions: ActionConfig | None = None
+    episodes: EpisodeRule = EpisodeRule()
+    branches: BranchConfig | None = None
+    namespace: str = ""
+
+    def topic(self, name: str) -> str:
+        """The bag's name of a configured topic: absolute, in the namespace unless it is absolute already."""
+        return name if name.startswith("/") else "/" + "/".join(p for p in (self.namespace.strip("/"), name) if p)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain YAML-ready mapping without what is left at its default; `from_dict` inverts it."""
+        out: dict[str, Any] = {"namespace": self.namespace} if self.namespace else {}
+        out["observation"] = self.observation.to_dict()
+        if self.actions is not None:
+            out["actions"] = {**_shallow(self.actions), "names": list(self.actions.names)}
+        out["episodes"] = _shallow(self.episodes)
+        if self.branches is not None:
+            out["branches"] = {key: value for key, value in _shallow(self.branches).items() if value}
+        return out
+
+    @classmethod
+    def from_dict(cls, data: object, where: str = "recording") -> RecordingConfig:
+        """Read a mapping strictly. Raises ConfigError naming unknown, missing or invalid keys."""
+        values = dict(check_keys(data, [f.name for f in fields(cls)], ("observation",), where))
+        values["observation"] = ObservationConfig.from_dict(values["observation"], f"{where}.observation")
+        if values.get("actions") is not None:
+            actions = _part(ActionConfig, values["actions"], ("topic", "kind", "names"), f"{where}.actions")
+            if not isinstance(actions["names"], (list, tuple)):
+                raise ConfigError(f"{where}.actions.names = {actions['names']!r}: must be a list")
+            values["actions"] = ActionConfig(actions["topic"], actions["kind"], tuple(actions["names"]))
+        if values.get("episodes") is None:
+            values.pop("episodes", None)
+        else:
+            values["episodes"] = EpisodeRule(**_part(EpisodeRule, values["episodes"], (), f"{where}.episodes"))
+        if values.get("branches") is not None:
+            values["branches"] = BranchConfig(**_part(BranchConfig, values["branches"], (), f"{where}.branches"))
+        if not isinstance(values.get("namespace", ""), str):
+            raise ConfigError(f"{where}.namespace = {values['namespace']!r}: must be text")
+        return cls(**values)
+
+    @classmethod
+    def load(cls, path: str | Path) -> RecordingConfig:
+        """Read a YAML file such as `config/observation.yaml`. Raises ConfigError naming the file."""
+        try:
+            data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} cannot be read ({error}): give a file as config/observation.yaml is") from error
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path} is not YAML ({error}): correct it") from error
+        return cls.from_dict(data, str(path))
+
+
+def _part(cls: type, data: object, required: tuple[str, ...], where: str) -> dict[str, Any]:
+    known = [f.name for f in fields(cls)]
+    values: Mapping[str, Any] = check_keys(data, known, required, where)
+    return dict(values)
+
+
+def _shallow(part: Any) -> dict[str, Any]:
+    return {f.name: getattr(part, f.name) for f in fields(part)}

@@ -1,0 +1,95 @@
+"""An episode's control ticks out of a bag, through the observer that live nodes use, by stamps and log times alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from trace_memory_ros.bags.cdr import CdrError, header_stamp_ns
+from trace_memory_ros.bags.decode import Feeder
+from trace_memory_ros.bags.episodes import EpisodeSpan
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.observation.observer import Observer
+from trace_memory_ros.observation.types import Observation
+
+PATIENCE_TICKS = 40
+"""Log time, in ticks, that a tick waits for a silent stream: less than the aligner's horizon, so nothing is refused."""
+_FAR_NS = 2**62
+
+Listener = Callable[[RawMessage], None]
+
+
+class SpanTicks:
+    """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` tell what was lost.
+
+    A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
+    40 ticks of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains, are
+    left out and counted in `unfinished`. listeners: topic -> what else hears its messages, in log order.
+    """
+
+    def __init__(
+        self,
+        reader: BagReader,
+        recording: RecordingConfig,
+        span: EpisodeSpan,
+        listeners: Mapping[str, Listener] | None = None,
+    ) -> None:
+        config = recording.observation
+        self.observer = Observer(replace(config, deadline_ms=PATIENCE_TICKS * config.tick_period_ms), defer=True)
+        self.feeder = Feeder(self.observer, recording)
+        self.span = span
+        self.unfinished = 0
+        self.faults: list[BagFault] = []
+        self._reader = reader
+        self._listeners = listeners or {}
+
+    def __iter__(self) -> Iterator[Observation]:
+        topics = {*self.feeder.topics, *self._listeners}
+        span, whole = self.span, self.span.begin_ns <= self._reader.begin_ns and self.span.end_ns >= self._reader.end_ns
+        limits = (None, None) if whole else (span.begin_ns, span.end_ns)
+        streams = frozenset(self.feeder.topics)
+        for raw in self._reader.messages(topics, *limits):
+            if raw.topic in self._listeners:
+                self._listeners[raw.topic](raw)
+            if raw.topic in streams and self._inside(raw):
+                self.feeder.feed(raw)
+                yield from self.observer.poll(raw.log_ns)
+        yield from self._flush()
+        self._note_stuck()
+
+    def _inside(self, raw: RawMessage) -> bool:
+        if not self.span.bounded:
+            return True
+        try:
+            return self.span.begin_stamp_ns <= header_stamp_ns(raw.data) < self.span.end_stamp_ns
+        except CdrError:
+            return True
+
+    def _flush(self) -> list[Observation]:
+        """What was still waiting: all of it where a stream fell silent, none of it where the streams just end."""
+        left = self.observer.poll(_FAR_NS)
+        if any(observation.faults for observation in left):
+            return left
+        self.unfinished = len(left)
+        return []
+
+    def _note_stuck(self) -> None:
+        for stream, text in self.observer.aligner.stuck.items():
+            counters = self.observer.counters[stream]
+            self.faults.append(
+                BagFault(
+                    self.span.bag,
+                    f"{text.partition(': ')[2].partition(': reset')[0]}; {counters.out_of_order} of "
+                    f"{counters.received} messages were out of order or repeated, {counters.rejected} refused",
+                    f"stream {stream}, episode {self.span.index}",
+                    "cut the bag into episodes there (episodes.kind: gap), or record with one clock",
+                )
+            )
+
+
+def observations(reader: BagReader, recording: RecordingConfig, span: EpisodeSpan) -> Iterator[Observation]:
+    """The observations of an episode's ticks, in order. Raises BagFault for a bag that cannot be read."""
+    return iter(SpanTicks(reader, recording, span))

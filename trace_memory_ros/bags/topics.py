@@ -1,0 +1,79 @@
+"""Which type each configured topic must have, and what is wrong where a bag has another or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, StreamConfig
+from trace_memory_ros.observation.strict import nearest
+
+PLAIN = (fields.BOOL, fields.TEXT, *fields.INTEGERS)
+EPISODE_TYPES = (fields.STATUS, *PLAIN)
+BRANCH_TYPES = (fields.STATUS, fields.TEXT, *fields.INTEGERS)
+
+
+def stream_type(stream: StreamConfig) -> str:
+    """The message type that a stream's topic must have."""
+    if isinstance(stream, CameraConfig):
+        return fields.COMPRESSED if stream.transport == "compressed" else fields.IMAGE
+    if isinstance(stream, BaseStreamConfig):
+        return fields.TWIST if stream.kind == "twist" else fields.ODOMETRY
+    return fields.JOINTS
+
+
+def action_type(recording: RecordingConfig) -> str:
+    """The message type of the action topic; only where there is one."""
+    assert recording.actions is not None
+    return fields.TRAJECTORY if recording.actions.kind == "joint_trajectory" else fields.JOINTS
+
+
+def stream_topics(recording: RecordingConfig) -> dict[str, tuple[StreamConfig, ...]]:
+    """The streams that each topic of the bag feeds."""
+    found: dict[str, tuple[StreamConfig, ...]] = {}
+    for stream in recording.observation.streams:
+        topic = recording.topic(stream.topic)
+        found[topic] = (*found.get(topic, ()), stream)
+    return found
+
+
+def wanted_topics(recording: RecordingConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What each topic is for, and the types that it may have."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for topic, streams in stream_topics(recording).items():
+        found[topic] = (" and ".join(stream.name for stream in streams), (stream_type(streams[0]),))
+    if recording.actions is not None:
+        found[recording.topic(recording.actions.topic)] = ("actions", (action_type(recording),))
+    if recording.episodes.kind == "topic":
+        found[recording.topic(recording.episodes.topic)] = ("episodes", EPISODE_TYPES)
+    if recording.branches is not None and recording.branches.topic:
+        found.setdefault(recording.topic(recording.branches.topic), ("branches", BRANCH_TYPES))
+    return found
+
+
+def topic_faults(reader: BagReader, recording: RecordingConfig) -> Iterator[BagFault]:
+    """Topics that are missing, empty, or of a type that cannot serve."""
+    for topic, (purpose, types) in wanted_topics(recording).items():
+        fault = _topic_fault(reader, reader.path, topic, purpose, types)
+        if fault is not None:
+            yield fault
+
+
+def _topic_fault(reader: BagReader, bag: Path, topic: str, purpose: str, types: tuple[str, ...]) -> BagFault | None:
+    info = reader.topics.get(topic)
+    where = f"topic {topic} ({purpose})"
+    if info is None:
+        serving = [name for name, other in reader.topics.items() if set(other.type_names) & set(types)]
+        known = f"{nearest(topic, serving)}" if serving else f"the bag has no topic of type {' or '.join(types)}"
+        return BagFault(bag, "is not in the bag", where, f"record it, or correct the configured topic; {known}")
+    if not set(info.type_names) <= set(types):
+        what = f"is {info.type_name}, needed is {' or '.join(types)}"
+        return BagFault(bag, what, where, "correct the configured topic or its kind, or record the right one")
+    if not info.messages:
+        remedy = "check its publisher and the recorder's QoS, and record again"
+        return BagFault(bag, "holds no message", where, remedy)
+    return None

@@ -1,0 +1,82 @@
+"""Writes rosbag2 folders without ROS."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+
+from trace_memory_ros.bags.layout import METADATA
+from trace_memory_ros.bags.types import typestore
+
+STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
+COMPRESSIONS = {
+    "none": CompressionMode.NONE,
+    "file": CompressionMode.FILE,
+    "message": CompressionMode.MESSAGE,
+    "chunk": CompressionMode.STORAGE,
+}
+
+
+class BagFileWriter:
+    """Writes messages of rosbags' typestore (`bags.messages`) to `folder`; a context manager.
+
+    topics: name -> type, such as `sensor_msgs/msg/Image`; more may be added while writing. storage: `mcap`
+    or `sqlite3`. compression: `none`, or zstd by `file`, `message` or (mcap) `chunk`. An old bag at
+    `folder` is replaced; raises ValueError where something else lies there. counts: messages written per topic.
+    """
+
+    def __init__(
+        self, folder: str | Path, topics: Mapping[str, str], storage: str = "mcap", compression: str = "none"
+    ) -> None:
+        self.folder = Path(folder)
+        if storage not in STORAGES or compression not in COMPRESSIONS:
+            raise ValueError(
+                f"storage = {storage!r}, compression = {compression!r}: choose from {', '.join(STORAGES)} and "
+                f"{', '.join(COMPRESSIONS)}"
+            )
+        if self.folder.exists():
+            if not (self.folder / METADATA).exists():
+                raise ValueError(f"{folder} exists and is no bag: move it away, or record elsewhere")
+            shutil.rmtree(self.folder)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.counts: dict[str, int] = {}
+        self._connections: dict[str, Any] = {}
+        self._types: dict[str, str] = {}
+        self._writer = Writer(self.folder, version=9, storage_plugin=STORAGES[storage])
+        self._writer.set_compression(COMPRESSIONS[compression], CompressionFormat.ZSTD)
+        self._writer.open()
+        for name, type_name in topics.items():
+            self.add_topic(name, type_name)
+
+    def __enter__(self) -> BagFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add_topic(self, name: str, type_name: str) -> None:
+        """Announce a topic; its name is written as an absolute one."""
+        absolute = f"/{name.lstrip('/')}"
+        self._connections[name] = self._writer.add_connection(absolute, type_name, typestore=typestore())
+        self._types[name] = type_name
+        self.counts[name] = 0
+
+    def write(self, topic: str, message: Any, log_ns: int) -> None:
+        """Serialise and append a message. Raises KeyError for a topic that was not announced."""
+        self.write_raw(topic, typestore().serialize_cdr(message, self._types[topic]), log_ns)
+
+    def write_raw(self, topic: str, data: bytes | memoryview, log_ns: int) -> None:
+        """Append a serialised message."""
+        self._writer.write(self._connections[topic], log_ns, data)
+        self.counts[topic] += 1
+
+    def close(self) -> None:
+        """Write the bag's tables."""
+        self._writer.close()
