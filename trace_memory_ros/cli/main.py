@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trace_memory_ros import __version__
 
-COMMANDS = ("train", "evaluate", "demo", "bench")
+COMMANDS = ("train", "demonstrate", "evaluate", "demo", "bench")
 
 
 def parser() -> argparse.ArgumentParser:

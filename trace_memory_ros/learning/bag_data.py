@@ -74,6 +74,9 @@ def from_episodes(episodes: Sequence[BagEpisode]) -> BagData:
         demo, lost = _trimmed(episode, labels)
         kept.append(demo)
         left_out += [(episode.name, lost)] if lost else []
+    if len({demo.scene for demo in kept}) == 1:
+        # A recorder that counts no scenes gives all episodes the same.
+        kept = [replace(demo, scene=demo.name) for demo in kept]
     if not kept:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out) or "there is no episode"
         raise ValueError(f"nothing to learn from: {reasons}")
@@ -107,13 +110,15 @@ def split(episodes: Sequence[BagDemonstration], share: float, seed: int) -> tupl
 
 def _unfit(episode: BagEpisode) -> str:
     """Why nothing can be learned from an episode; empty where something can."""
+    if episode.span.success is False:
+        return "the episode is annotated as failed"
     if episode.actions is None:
         return "no actions are configured or recorded: name the command topic under `actions` in the config"
     known = episode.usable & np.isfinite(episode.actions).all(axis=1)
     if known.sum() >= LEAST_TICKS:
         return ""
-    faults = [str(fault) for fault in episode.faults if fault]
-    first = f"; first fault: {faults[0]}" if faults else ""
+    faulty = min(episode.faults, default=None)
+    first = "" if faulty is None else f"; tick {faulty}: {episode.fault_text(faulty)}"
     return (
         f"{known.sum()} of {len(known)} ticks have a whole observation and an action, {LEAST_TICKS} are needed{first}"
     )
@@ -128,7 +133,7 @@ def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[BagDemonstrati
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(end - begin), 0))
     demo = BagDemonstration(
         name=episode.name,
-        scene=episode.scene or episode.name,
+        scene=f"{episode.span.task} {episode.span.seed}" if episode.span.seed is not None else episode.name,
         images=episode.images[begin:end] if usable.all() else episode.images[held],
         state=episode.state[begin:end] if usable.all() else episode.state[held],
         actions=episode.actions[begin:end],
