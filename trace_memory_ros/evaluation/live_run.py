@@ -1,0 +1,200 @@
+"""What a live run left in a bag: its conditions, and the observations that it made them of."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from trace_memory_ros.bags.decode import Feeder
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.messages import CONDITION, NO_SAMPLE
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, hold_fault
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.samples import InputError, SampleReader
+from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+
+CONDITION_TOPIC = "memory/condition"
+LOST_AFTER_NS = 1_000_000_000
+"""A held sample is lost once its stream has gone on by this much, on header stamps, without it."""
+
+
+def live_conditions(reader: BagReader, recording: RecordingConfig) -> list[Condition]:
+    """The conditions of a live run in order of recording; empty where the bag has none. Raises BagFault."""
+    topic = recording.topic(CONDITION_TOPIC)
+    if topic not in reader.topics:
+        return []
+    try:
+        return [condition_in(raw) for raw in reader.messages([topic])]
+    except ValueError as error:
+        remedy = "restore the bag from a copy, or replay it without the recorded conditions"
+        raise BagFault(reader.path, str(error), f"topic {topic}", remedy) from error
+
+
+def condition_in(raw: RawMessage) -> Condition:
+    """The condition in a recorded message. Raises ValueError where it is of another type or damaged."""
+    if raw.type_name != CONDITION:
+        raise ValueError(f"message on {raw.topic} is {raw.type_name}, needed is {CONDITION}")
+    try:
+        return condition_of(typestore().deserialize_cdr(bytes(raw.data), CONDITION))
+    except Exception as error:  # whatever rosbags makes of damaged bytes
+        raise ValueError(f"condition on {raw.topic} logged at {raw.log_ns} ns cannot be read ({error})") from error
+
+
+def condition_of(message: Any) -> Condition:
+    """The condition that a MemoryCondition message carries. Raises ValueError when its numbers do not fit N and d."""
+    stamp = message.header.stamp
+    return Condition(
+        episode=int(message.episode),
+        tick=int(message.tick),
+        stamp_ns=int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec),
+        status=ConditionStatus(message.status),
+        reason=message.reason,
+        mechanism=message.mechanism,
+        model_id=message.model_id,
+        tokens=np.asarray(message.tokens, np.float32).reshape(int(message.token_count), int(message.token_width)),
+        vector=np.asarray(message.vector, np.float32),
+        read_weights=np.asarray(message.read_weights, np.float32),
+        address=np.asarray(message.address, np.float32),
+        wrote=bool(message.wrote),
+        input_stamps_ns={
+            name: int(held)
+            for name, held in zip(message.input_names, message.input_stamps_ns, strict=True)
+            if held != NO_SAMPLE
+        },
+    )
+
+
+class HeldSamples:
+    """Implements `bags.decode.Sink`: keeps of every stream the samples that an episode's ticks held, until used.
+
+    Of two samples with one stamp it keeps the first, as live alignment does.
+    """
+
+    def __init__(self, config: ObservationConfig, conditions: Sequence[Condition]) -> None:
+        self.config = config
+        self._reader = SampleReader(config, defer=True)
+        self._uses: dict[tuple[str, int], int] = {}
+        for condition in conditions:
+            for held in condition.input_stamps_ns.items():
+                self._uses[held] = self._uses.get(held, 0) + 1
+        self._kept: dict[tuple[str, int], Sample] = {}
+        self._newest_ns: dict[str, int] = {}
+
+    def waiting(self, condition: Condition) -> bool:
+        """Whether a sample that `condition` held may still come."""
+        return any(
+            held not in self._kept and self._newest_ns.get(held[0], 0) <= held[1] + LOST_AFTER_NS
+            for held in condition.input_stamps_ns.items()
+        )
+
+    def observation(self, condition: Condition) -> Observation:
+        """The observation that `condition` was made of; a sample that the bag lacks is a fault."""
+        samples: dict[str, Sample] = {}
+        faults: dict[str, str] = {}
+        for stream in self.config.streams:
+            stamp_ns = condition.input_stamps_ns.get(stream.name)
+            sample = None if stamp_ns is None else self._take((stream.name, stamp_ns))
+            if sample is not None:
+                samples[stream.name] = sample
+            if stamp_ns is not None and sample is None:
+                fault = lost(stream.name, stamp_ns)
+            else:
+                fault = hold_fault(stream, sample, condition.stamp_ns)
+            if fault:
+                faults[stream.name] = fault
+        return self._reader.observation(AlignedTick(condition.tick, condition.stamp_ns, samples, faults))
+
+    def push_image(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
+        return self._push(camera, stamp_ns, arrival_ns, lambda: self._reader.image(camera, **content))
+
+    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
+        return self._push(camera, stamp_ns, arrival_ns, lambda: self._reader.compressed(camera, **content))
+
+    def push_joints(
+        self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any
+    ) -> Verdict:
+        return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.joints(stream, names, positions))
+
+    def push_base(self, stream: str, stamp_ns: int, arrival_ns: int, **content: float) -> Verdict:
+        return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.base(**content))
+
+    def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
+        def refuse() -> None:
+            raise InputError(fault)
+
+        return self._push(stream, stamp_ns, arrival_ns, refuse)
+
+    def _push(self, stream: str, stamp_ns: int, arrival_ns: int, read: Callable[[], object]) -> Verdict:
+        held = (stream, stamp_ns)
+        self._newest_ns[stream] = max(self._newest_ns.get(stream, stamp_ns), stamp_ns)
+        if held not in self._uses or held in self._kept:
+            return Verdict.DUPLICATE
+        try:
+            self._kept[held] = Sample(stamp_ns, read(), arrival_ns)
+        except InputError as error:
+            self._kept[held] = Sample(stamp_ns, None, arrival_ns, str(error))
+        return Verdict.ACCEPTED
+
+    def _take(self, held: tuple[str, int]) -> Sample | None:
+        self._uses[held] -= 1
+        if self._uses[held]:
+            return self._kept.get(held)
+        # The stamp stays known as one that no tick needs any more, so that a late repeat is not kept for ever.
+        del self._uses[held]
+        return self._kept.pop(held, None)
+
+
+def lost(stream: str, stamp_ns: int) -> str:
+    """The fault of a tick whose held sample is not in the bag."""
+    return (
+        f"{stream}: the sample stamped {stamp_ns} ns, which the live tick held, is not in the bag: the recorder missed "
+        "it; record on the same machine, with reliable QoS and a larger cache"
+    )
+
+
+class RecordedTicks:
+    """Iterate once over a live run's conditions, each with the observation that it was made of.
+
+    missed: samples that live ticks held and the bag lacks.
+    """
+
+    def __init__(self, reader: BagReader, recording: RecordingConfig, conditions: Sequence[Condition]) -> None:
+        self._reader = reader
+        self._recording = recording
+        self._episodes = [list(group) for _, group in groupby(conditions, lambda condition: condition.episode)]
+        self.missed = 0
+
+    def __iter__(self) -> Iterator[tuple[Condition, Observation]]:
+        waiting = deque(self._episodes)
+        if not waiting:
+            return
+        samples, feeder, left = self._begin(waiting.popleft())
+        for raw in self._reader.messages(feeder.topics):
+            feeder.feed(raw)
+            while left and not samples.waiting(left[0]):
+                yield self._tick(samples, left.popleft())
+            if not left and waiting:
+                samples, feeder, left = self._begin(waiting.popleft())
+        while left:
+            yield self._tick(samples, left.popleft())
+            if not left and waiting:
+                samples, feeder, left = self._begin(waiting.popleft())
+
+    def _begin(self, conditions: list[Condition]) -> tuple[HeldSamples, Feeder, deque[Condition]]:
+        """An episode of its own: a simulator that starts again may repeat its stamps."""
+        samples = HeldSamples(self._recording.observation, conditions)
+        return samples, Feeder(samples, self._recording), deque(conditions)
+
+    def _tick(self, samples: HeldSamples, condition: Condition) -> tuple[Condition, Observation]:
+        observation = samples.observation(condition)
+        self.missed += len(condition.input_stamps_ns) - len(observation.input_stamps_ns)
+        return condition, observation

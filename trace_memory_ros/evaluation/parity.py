@@ -1,0 +1,105 @@
+"""How far two runs over the same inputs are apart, condition by condition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trace_memory_ros.runtime.condition import Condition, FloatArray
+
+ARRAYS = ("tokens", "vector", "read_weights", "address")
+FACTS = ("status", "reason", "wrote", "mechanism", "model_id", "input_stamps_ns")
+
+
+@dataclass
+class Parity:
+    """Conditions of two runs, matched by stamp.
+
+    live, replayed: conditions on each side. compared: with the same stamp. max_abs: per array the largest absolute
+    difference, infinite where shapes or NaNs differ. differ: per fact the conditions in which it does. bits_differ:
+    conditions of which any array differs in any bit. first_differing_tick: of the live run; None without a difference.
+    """
+
+    live: int = 0
+    replayed: int = 0
+    compared: int = 0
+    max_abs: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ARRAYS, 0.0))
+    differ: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FACTS, 0))
+    bits_differ: int = 0
+    first_differing_tick: int | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest difference of all arrays."""
+        return max(self.max_abs.values())
+
+    @property
+    def identical(self) -> bool:
+        """Whether both runs have the same ticks, equal in every bit and every fact."""
+        same_ticks = self.live == self.replayed == self.compared > 0
+        return same_ticks and not self.bits_differ and not any(self.differ.values())
+
+    def add(self, live: Condition, replayed: Condition) -> None:
+        """Compare two conditions of one stamp."""
+        facts = [name for name in FACTS if getattr(live, name) != getattr(replayed, name)]
+        for name in facts:
+            self.differ[name] += 1
+        bits = 0
+        for name in ARRAYS:
+            one, other = getattr(live, name), getattr(replayed, name)
+            bits += one.shape != other.shape or one.tobytes() != other.tobytes()
+            self.max_abs[name] = max(self.max_abs[name], distance(one, other))
+        self.bits_differ += bits > 0
+        self.compared += 1
+        if (facts or bits) and self.first_differing_tick is None:
+            self.first_differing_tick = live.tick
+
+    def figures(self) -> dict[str, Any]:
+        """For a summary; an infinite difference is None."""
+        finite = {name: value if math.isfinite(value) else None for name, value in self.max_abs.items()}
+        return {
+            "ticks_live": self.live,
+            "ticks_replayed": self.replayed,
+            "ticks_compared": self.compared,
+            "identical": self.identical,
+            "max_abs": self.largest if math.isfinite(self.largest) else None,
+            "max_abs_of": finite,
+            "bits_differ": self.bits_differ,
+            "facts_differ": self.differ,
+            "first_differing_tick": self.first_differing_tick,
+        }
+
+
+def distance(one: FloatArray, other: FloatArray) -> float:
+    """Largest absolute difference; infinite for other shapes or a NaN on one side alone."""
+    if one.shape != other.shape:
+        return math.inf
+    if not one.size:
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    gaps[(one == other) | (np.isnan(one) & np.isnan(other))] = 0.0
+    return float(np.where(np.isnan(gaps), math.inf, gaps).max())
+
+
+def compare(live: Iterable[Condition], replayed: Iterable[Condition]) -> Parity:
+    """Match two runs by episode, counted from each one's first, and stamp."""
+    ones, others = _by_key(live), _by_key(replayed)
+    parity = Parity(live=len(ones), replayed=len(others))
+    for key, condition in ones.items():
+        if key in others:
+            parity.add(condition, others[key])
+    return parity
+
+
+def _by_key(conditions: Iterable[Condition]) -> dict[tuple[int, int], Condition]:
+    found: dict[tuple[int, int], Condition] = {}
+    episodes: dict[int, int] = {}
+    for condition in conditions:
+        number = episodes.setdefault(condition.episode, len(episodes))
+        found[number, condition.stamp_ns] = condition
+    return found
