@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from pathlib import Path
 
 import lz4.frame
+from isal import isal_zlib
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -43,7 +43,7 @@ def unpack_chunk(data: bytes | memoryview, compression: str, size: int, crc: int
         raise CompressionError(f"is packed with {compression!r}; known are zstd and lz4")
     if len(raw) != size:
         raise CompressionError(f"unpacks to {len(raw)} bytes, {size} were promised")
-    if crc and zlib.crc32(raw) != crc:
+    if crc and isal_zlib.crc32(raw) != crc:
         raise CompressionError("does not match its checksum")
     return raw
 

@@ -6,7 +6,8 @@ A file that was cut off, or whose middle is damaged, gives what can still be rea
 from __future__ import annotations
 
 import heapq
-import os
+import mmap
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,15 +22,22 @@ _SEEN_AT_ONCE = 256
 
 
 class McapFile:
-    """Implements `storage.Storage`. Raises BagFault where nothing at all can be read."""
+    """Implements `storage.Storage`. Raises BagFault where nothing at all can be read.
 
-    def __init__(self, path: Path, bag: Path) -> None:
+    mapped: payloads of chunks without compression are views of the file, which is read where they are looked at: most
+    of a fast camera's images never are. A file that another program cuts short meanwhile then ends this process.
+    """
+
+    def __init__(self, path: Path, bag: Path, mapped: bool = False) -> None:
         self.path, self.bag = path, bag
+        self._map: mmap.mmap | None = None
         self.faults: list[BagFault] = []
         self._tables = mcap.Tables({}, {})
         self._fd = os.open(path, os.O_RDONLY)
         try:
             self._size = os.fstat(self._fd).st_size
+            if mapped:
+                self._map = mmap.mmap(self._fd, self._size, access=mmap.ACCESS_READ)
             self._open()
         except BaseException:
             self.close()
@@ -49,9 +57,10 @@ class McapFile:
         return min(b.start_ns for b in self._blocks), max(b.end_ns for b in self._blocks)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        """Let the file go, once no message of it is in use any more."""
+        self._content = memoryview(b"")
+        # Views that were handed out keep the mapping for as long as they live.
+        self._map = None
 
     def messages(self, topics: frozenset[str] | None, begin_ns: int, end_ns: int) -> Iterator[RawMessage]:
         """In log order; messages of chunks that overlap are merged."""
@@ -74,14 +83,22 @@ class McapFile:
         if fault not in self.faults:
             self.faults.append(fault)
 
-    def _read(self, at: int, size: int) -> bytes:
-        data = os.pread(self._fd, min(size, max(self._size - at, 0)), at)
+    def _read(self, at: int, size: int) -> memoryview:
+        data = self._content[at : at + size] if at >= 0 else self._content[:0]
         if len(data) < size:
             raise RecordError(f"the file ends {size - len(data)} bytes too early")
         return data
 
+    def _view(self, at: int, size: int) -> memoryview:
+        if self._map is None:
+            return memoryview(self._read(at, size))
+        view = memoryview(self._map)[at : at + size]
+        if len(view) < size:
+            raise RecordError(f"the file ends {size - len(view)} bytes too early")
+        return view
+
     def _open(self) -> None:
-        magic = os.pread(self._fd, len(mcap.MAGIC), 0)
+        magic = bytes(self._content[: len(mcap.MAGIC)])
         if magic != mcap.MAGIC:
             raise BagFault(
                 self.bag,
@@ -154,7 +171,7 @@ class McapFile:
         try:
             tail = self._read(self._size - mcap.FOOTER_BYTES - len(mcap.MAGIC), mcap.FOOTER_BYTES + len(mcap.MAGIC))
             at = int.from_bytes(tail[mcap.RECORD.size : mcap.RECORD.size + 8], "little")
-            if not tail.endswith(mcap.MAGIC) or tail[0] != mcap.FOOTER or at <= behind:
+            if not tail[-len(mcap.MAGIC) :] == mcap.MAGIC or tail[0] != mcap.FOOTER or at <= behind:
                 return
             while True:
                 op, size = mcap.RECORD.unpack(self._read(at, mcap.RECORD.size))
@@ -185,13 +202,13 @@ class McapFile:
     def _block_records(self, block: Block) -> Iterator[tuple[int, int, memoryview]]:
         """Channel, log time and payload of a block's messages, as far as they can be read."""
         try:
-            body = self._read(block.offset + mcap.RECORD.size, block.length - mcap.RECORD.size)
+            body = self._view(block.offset + mcap.RECORD.size, block.length - mcap.RECORD.size)
             if not block.chunk:
                 number, _, log_ns, _ = mcap.MESSAGE_HEAD.unpack_from(body)
-                yield number, log_ns, memoryview(body)[mcap.MESSAGE_HEAD.size :]
+                yield number, log_ns, body[mcap.MESSAGE_HEAD.size :]
                 return
             head = mcap.chunk_head(body)
-            packed = memoryview(body)[head.data_at :]
+            packed = body[head.data_at :]
             if len(packed) != head.data_size:
                 raise RecordError(f"a chunk holds {len(packed)} bytes of {head.data_size}")
             content = memoryview(unpack_chunk(packed, head.compression, head.size, head.crc))

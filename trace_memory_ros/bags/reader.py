@@ -22,11 +22,13 @@ class BagReader:
     """A rosbag2 folder or storage file (mcap, sqlite3, zstd by file or message); a context manager.
 
     topics: by name. begin_ns, end_ns: log times of the first message and behind the last. faults: what is wrong, as far
-    as it was noticed: more may come while messages are read. Raises BagFault where nothing can be read.
+    as it was noticed: more may come while messages are read. mapped: as of `McapFile`. Raises BagFault where nothing can
+    be read.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, mapped: bool = False) -> None:
         self.path = Path(path)
+        self._mapped = mapped
         self._stack = ExitStack()
         self._storages: list[Storage] = []
         self._faults: list[BagFault] = []
@@ -107,7 +109,7 @@ class BagReader:
                 raise BagFault(self.path, "is empty", file.name, "record again: the recorder wrote nothing into it")
             if file.name.endswith(PACKED):
                 file = self._unpack(file)
-            return McapFile(file, self.path) if file.suffix == ".mcap" else SqliteFile(file, self.path)
+            return McapFile(file, self.path, self._mapped) if file.suffix == ".mcap" else SqliteFile(file, self.path)
         except OSError as error:
             what = f"cannot be read ({error.strerror or error})"
             raise BagFault(self.path, what, file.name, PERMISSION + ", or copy it from its disk again") from error
