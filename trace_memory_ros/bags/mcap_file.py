@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import mmap
-import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,8 +57,9 @@ class McapFile:
         return min(b.start_ns for b in self._blocks), max(b.end_ns for b in self._blocks)
 
     def close(self) -> None:
-        """Let the file go, once no message of it is in use any more."""
-        self._content = memoryview(b"")
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
         # Views that were handed out keep the mapping for as long as they live.
         self._map = None
 
@@ -83,8 +84,8 @@ class McapFile:
         if fault not in self.faults:
             self.faults.append(fault)
 
-    def _read(self, at: int, size: int) -> memoryview:
-        data = self._content[at : at + size] if at >= 0 else self._content[:0]
+    def _read(self, at: int, size: int) -> bytes:
+        data = os.pread(self._fd, max(min(size, self._size - at), 0), at) if at >= 0 else b""
         if len(data) < size:
             raise RecordError(f"the file ends {size - len(data)} bytes too early")
         return data
@@ -98,7 +99,7 @@ class McapFile:
         return view
 
     def _open(self) -> None:
-        magic = bytes(self._content[: len(mcap.MAGIC)])
+        magic = os.pread(self._fd, len(mcap.MAGIC), 0)
         if magic != mcap.MAGIC:
             raise BagFault(
                 self.bag,
@@ -171,7 +172,7 @@ class McapFile:
         try:
             tail = self._read(self._size - mcap.FOOTER_BYTES - len(mcap.MAGIC), mcap.FOOTER_BYTES + len(mcap.MAGIC))
             at = int.from_bytes(tail[mcap.RECORD.size : mcap.RECORD.size + 8], "little")
-            if not tail[-len(mcap.MAGIC) :] == mcap.MAGIC or tail[0] != mcap.FOOTER or at <= behind:
+            if not tail.endswith(mcap.MAGIC) or tail[0] != mcap.FOOTER or at <= behind:
                 return
             while True:
                 op, size = mcap.RECORD.unpack(self._read(at, mcap.RECORD.size))

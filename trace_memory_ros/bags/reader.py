@@ -22,8 +22,8 @@ class BagReader:
     """A rosbag2 folder or storage file (mcap, sqlite3, zstd by file or message); a context manager.
 
     topics: by name. begin_ns, end_ns: log times of the first message and behind the last. faults: what is wrong, as far
-    as it was noticed: more may come while messages are read. mapped: as of `McapFile`. Raises BagFault where nothing can
-    be read.
+    as it was noticed: more may come while messages are read. mapped: as of `McapFile`. Raises BagFault where nothing
+    can be read.
     """
 
     def __init__(self, path: str | Path, mapped: bool = False) -> None:
