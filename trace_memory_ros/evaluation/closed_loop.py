@@ -10,11 +10,13 @@ from typing import Any
 
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.policies.base import check_actions
 from trace_memory_ros.policies.families import family
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.tasks.arm.env import ArmEnv
 from trace_memory_ros.tasks.arm.expert import Expert
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 from trace_memory_ros.tasks.arm.scenario import Scenario
 
 FIRST_EVALUATION_SEED = 200_000
@@ -46,6 +48,8 @@ class ClosedLoop:
         policy = loaded.policy
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
         self.policy = family(policy.family).load(policy.options, loaded.tensors_of("policy."))
+        check_actions(self.policy.action_names, ACTION_NAMES, f"the simulated arm of task {task}")
+        self._order = [self.policy.action_names.index(name) for name in ACTION_NAMES]
         self.observer = LockstepObserver(loaded.config.observation)
         self.period_s = loaded.config.observation.tick_period_ms / 1000.0
         self.env = ArmEnv(task)
@@ -66,7 +70,7 @@ class ClosedLoop:
             sample = self.env.observe()
             observation = self.observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
             condition, _ = self.runtime.tick(observation)
-            action = self.policy.act(observation, condition)
+            action = self.policy.act(observation, condition)[self._order]
             self.env.apply(expert.act(sample) if ticks < expert_ticks else action)
             self.env.advance(self.period_s)
             ticks += 1

@@ -85,7 +85,7 @@ def _nodes(plan: CellPlan) -> list[NodeSpec]:
     if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
         # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
         sim["command_timeout_s"] = PATIENCE_S
-        memory["deadline_ms"] = policy["input_wait_ms"] = round(1e3 * PATIENCE_S / 2)
+        memory["deadline_ms"] = policy["input_wait_ms"] = policy["chunk_wait_ms"] = round(1e3 * PATIENCE_S / 2)
     return [
         NodeSpec("arm_sim_node", sim),
         NodeSpec("memory_node", memory),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.policies.base import Policy
+from trace_memory_ros.policies.base import Policy, check_actions
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
 
@@ -33,6 +33,18 @@ def load_policy(loaded: Checkpoint) -> Policy:
         return family(policy.family).load(policy.options, loaded.tensors_of("policy."))
     except UnknownFamily as error:
         raise CheckpointError(f"{loaded.folder}: {error}") from error
+
+
+def ready_policy(loaded: Checkpoint, actuators: str) -> Policy:
+    """The checkpoint's policy, warmed up. Raises as `load_policy` does.
+
+    actuators: the robot's, by comma; `ActionMismatch` where the policy's are others. Empty for any.
+    """
+    policy = load_policy(loaded)
+    if robot := [name.strip() for name in actuators.split(",") if name.strip()]:
+        check_actions(policy.action_names, robot, "parameter actuators")
+    warm_up(policy, loaded.config.observation)
+    return policy
 
 
 def warm_up(policy: Policy, config: ObservationConfig) -> None:

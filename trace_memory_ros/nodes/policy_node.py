@@ -5,21 +5,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from numpy.typing import NDArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, parameters, qos
+from trace_memory_ros.nodes.acting import Acting, acting_of, failure
+from trace_memory_ros.nodes.commands import CommandOutput, Targets
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.policy_loading import load_policy, warm_up
+from trace_memory_ros.nodes.policy_loading import ready_policy
 from trace_memory_ros.nodes.sample_store import SampleStore
 from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.nodes.tables import PolicyNodeParameters
@@ -29,8 +31,18 @@ from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.model import one_thread
 
+CONDITION = "memory/condition"
 MAX_PENDING = 50
 SHORT_ID = 12
+
+
+@dataclass
+class Waiting:
+    """A condition that is not answered yet. deadline_ns: until when its inputs, then its chunk, are waited for."""
+
+    condition: Condition
+    deadline_ns: int
+    seen: bool = False
 
 
 class PolicyNode(ManagedNode):
@@ -40,6 +52,7 @@ class PolicyNode(ManagedNode):
 
     def __init__(self) -> None:
         self._inputs: InputSubscriptions | None = None
+        self._acting: Acting | None = None
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
         self._condition_subscription: Any = None
@@ -51,8 +64,9 @@ class PolicyNode(ManagedNode):
         self._settings = settings = parameters.read(self, PolicyNodeParameters)
         one_thread()
         loaded = checkpoint.load(find_checkpoint(settings.checkpoint))
-        self._policy = load_policy(loaded)
-        warm_up(self._policy, loaded.config.observation)
+        policy = ready_policy(loaded, settings.actuators)
+        self._action_names = policy.action_names
+        self._acting = acting_of(policy, self, self._after_chunk)
         self._model_id = loaded.model_id
         self._period_ns = loaded.config.observation.period_ns
         self._store = SampleStore(loaded.config.observation)
@@ -65,7 +79,7 @@ class PolicyNode(ManagedNode):
             self, loaded.config.observation, settings.reliability, self._store, self._after_input
         )
         self._condition_subscription = self.create_subscription(
-            MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION
+            MemoryCondition, CONDITION, self._on_condition, qos.CONDITION
         )
         self._wait = DrainedDeadline(self, self._on_wait_over)
         self._silence_timer = self.create_timer(settings.condition_timeout_ms / 1e3, self._on_silence, autostart=False)
@@ -91,20 +105,29 @@ class PolicyNode(ManagedNode):
         if self._condition_subscription is not None:
             subscriptions = [*subscriptions, self._condition_subscription]
         self.drop_entities(self._publishers_made, subscriptions)
+        if self._acting is not None:
+            self._acting.close()
+        self._acting = None
         self._timers_made, self._publishers_made = [], []
         self._inputs, self._condition_subscription = None, None
 
     def _restart(self) -> None:
-        """Forget the episode so far."""
-        self._policy.reset()
+        """Forget the episode so far, and what was counted."""
+        self._output = CommandOutput(self._send, self._fault, self._settings.hold_ms)
+        self._counts = {"conditions": 0, "late_chunks": 0}
+        self._begin_episode()
+
+    def _begin_episode(self) -> None:
+        self._run.reset()
         self._store.reset()
-        self._pending: deque[tuple[Condition, int]] = deque()
+        self._output.restart()
+        self._pending: deque[Waiting] = deque()
         self._episode, self._last_tick = -1, -1
-        self._targets: NDArray[np.float32] | None = None
-        self._last_stamp_ns = 0
-        self._unusable_since_ns: int | None = None
-        self._counts = {"conditions": 0, "commands": 0, "holds": 0, "no_command": 0}
-        self._act_ms = 0.0
+
+    @property
+    def _run(self) -> Acting:
+        assert self._acting is not None
+        return self._acting
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.configured
@@ -122,22 +145,21 @@ class PolicyNode(ManagedNode):
         self._counts["conditions"] += 1
         self._silence_timer.reset()
         if message.model_id != self._model_id:
-            self._refuse(
+            self._output.refuse(
+                CONDITION,
                 f"condition of model {message.model_id[:SHORT_ID]} ({message.mechanism}) refused: this policy is of "
-                f"model {self._model_id[:SHORT_ID]}; start memory_node and policy_node with the same checkpoint"
+                f"model {self._model_id[:SHORT_ID]}; start memory_node and policy_node with the same checkpoint",
             )
             return
         try:
             condition = conversion.condition_of(message)
         except ValueError as error:
-            self._refuse(str(error))
+            self._output.refuse(CONDITION, str(error))
             return
         if len(self._pending) >= MAX_PENDING:
             self._pending.popleft()
-            self._fault(
-                "memory/condition", f"more than {MAX_PENDING} conditions wait for their inputs: the oldest is given up"
-            )
-        self._pending.append((condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
+            self._fault(CONDITION, f"more than {MAX_PENDING} conditions wait for their inputs: the oldest is given up")
+        self._pending.append(Waiting(condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
         self._work()
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
@@ -145,106 +167,114 @@ class PolicyNode(ManagedNode):
             self._wait.note_input()
             self._work()
 
+    def _after_chunk(self) -> None:
+        if self.active:
+            self._work()
+
     def _on_wait_over(self) -> None:
         if self.active:
             self._work(give_up_until_ns=time.monotonic_ns())
 
     def _work(self, give_up_until_ns: int = 0) -> None:
-        """Answer conditions in order, as far as their samples are there, or were due by `give_up_until_ns`."""
+        """Answer conditions in order, as far as what they wait for is there, or was due by `give_up_until_ns`."""
         while self._pending:
-            condition, deadline_ns = self._pending[0]
-            missing = self._store.missing(condition.input_stamps_ns)
-            if condition.status == ConditionStatus.OK and missing and deadline_ns > give_up_until_ns:
-                self._wait.set(deadline_ns)
+            waiting = self._pending[0]
+            condition = waiting.condition
+            missing = [] if waiting.seen else self._store.missing(condition.input_stamps_ns)
+            if condition.status == ConditionStatus.OK and missing and waiting.deadline_ns > give_up_until_ns:
+                self._wait.set(waiting.deadline_ns)
+                return
+            if not waiting.seen and not self._look(waiting, missing):
+                self._pending.popleft()
+                continue
+            if self._awaits_chunk(waiting, give_up_until_ns):
                 return
             self._pending.popleft()
-            self._answer(condition, missing)
+            self._answer(condition)
         self._wait.set(None)
 
-    def _answer(self, condition: Condition, missing: list[str]) -> None:
+    def _look(self, waiting: Waiting, missing: list[str]) -> bool:
+        """Show the policy a condition's tick; False where that cannot be, which then is dealt with."""
+        condition = waiting.condition
         if condition.episode != self._episode:
             self._restart_for(condition)
         if condition.tick != self._last_tick + 1:
-            # Chunks are averaged by age, and a gap would shift their ages.
-            self._policy.reset()
+            # Chunks are averaged or executed by age, and a gap would shift their ages.
+            self._run.reset()
         self._last_tick = condition.tick
         if condition.status != ConditionStatus.OK:
             self._hold(condition, f"memory is {condition.status.name}: {condition.reason}")
-        elif missing:
+            return False
+        if missing:
             self._hold(
                 condition,
                 f"no sample of {', '.join(missing)} with the stamp the condition names within "
                 f"{self._settings.input_wait_ms} ms: lost on the way? Set reliability to reliable, or raise "
                 "input_wait_ms",
             )
-        else:
-            self._act(condition)
-
-    def _act(self, condition: Condition) -> None:
+            return False
         observation = self._store.observation(condition.tick, condition.stamp_ns, condition.input_stamps_ns)
         if not observation.usable:
             self._hold(condition, "; ".join(observation.faults.values()))
-            return
-        begun = time.perf_counter()
+            return False
+        waiting.seen = True
+        waiting.deadline_ns = time.monotonic_ns() + self._settings.chunk_wait_ms * 1_000_000
         try:
-            targets = self._policy.act(observation, condition)
+            self._run.begin(observation, condition)
         except ConditionMismatch as error:
-            self._refuse(str(error))
+            self._output.refuse(CONDITION, str(error))
+            return False
+        except Exception as error:
+            self._hold(condition, failure(error))
+            return False
+        return True
+
+    def _awaits_chunk(self, waiting: Waiting, give_up_until_ns: int) -> bool:
+        """Whether to come back later, when a chunk is there; only the newest condition is worth waiting for."""
+        if not self._run.awaited(waiting.condition.tick) or len(self._pending) > 1:
+            return False
+        if self._run.first_awaited():
+            self._wait.set(None)
+            return True
+        if waiting.deadline_ns > give_up_until_ns:
+            self._wait.set(waiting.deadline_ns)
+            return True
+        return False
+
+    def _answer(self, condition: Condition) -> None:
+        self._counts["late_chunks"] += self._run.awaited(condition.tick)
+        try:
+            targets = self._run.action(condition.tick)
+        except Exception as error:
+            self._hold(condition, failure(error))
             return
-        self._act_ms = 1e3 * (time.perf_counter() - begun)
+        if targets is None:
+            took = f"no chunk of actions reaches this tick: the newest took {self._run.took_ms:.0f} ms to compute"
+            self._hold(condition, f"{took}; use a policy of fewer inference steps or longer chunks")
+            return
         if not np.isfinite(targets).all():
             self._hold(condition, "the policy's action is not finite: check its checkpoint and the units of its inputs")
             return
-        self._targets = targets
-        self._unusable_since_ns = None
-        self._counts["commands"] += 1
-        self._publish(condition.stamp_ns)
+        self._output.command(targets, condition.stamp_ns)
 
     def _hold(self, condition: Condition, reason: str) -> None:
-        """Repeat the last command for a while, then fall silent."""
-        self._fault("memory/condition", reason)
-        now_ns = time.monotonic_ns()
-        if self._unusable_since_ns is None:
-            self._unusable_since_ns = now_ns
-        if self._targets is None:
-            self._counts["no_command"] += 1
-        elif now_ns - self._unusable_since_ns <= self._settings.hold_ms * 1_000_000:
-            self._counts["holds"] += 1
-            self._publish(condition.stamp_ns)
-        else:
-            self._counts["no_command"] += 1
-            self._fault(
-                "command", f"no usable condition for {self._settings.hold_ms} ms: commands stopped until there is one"
-            )
+        self._output.hold(condition.stamp_ns, CONDITION, reason)
 
     def _on_silence(self) -> None:
         self._silence_timer.cancel()
-        if self.active and self._targets is not None:
+        if self.active:
             silence_ms = self._settings.condition_timeout_ms
-            self._fault(
-                "memory/condition",
-                f"no condition for {silence_ms} ms: last command repeated, then no more until one comes",
+            self._output.repeat(
+                CONDITION, f"no condition for {silence_ms} ms: last command repeated, then no more until one comes"
             )
-            self._counts["holds"] += 1
-            self._publish(self._last_stamp_ns)
 
     def _restart_for(self, condition: Condition) -> None:
-        pending, counts = self._pending, self._counts
-        self._restart()
-        self._pending, self._counts, self._episode = pending, counts, condition.episode
+        pending = self._pending
+        self._begin_episode()
+        self._pending, self._episode = pending, condition.episode
 
-    def _refuse(self, reason: str) -> None:
-        """Give no command: whoever made this condition is not whom this policy was trained with."""
-        self._counts["no_command"] += 1
-        self._targets = None
-        self._fault("memory/condition", reason)
-
-    def _publish(self, stamp_ns: int) -> None:
-        assert self._targets is not None
-        self._last_stamp_ns = stamp_ns
-        self._commands.publish(
-            conversion.command_message(self._policy.action_names, self._targets, stamp_ns, self._period_ns)
-        )
+    def _send(self, targets: Targets, stamp_ns: int) -> None:
+        self._commands.publish(conversion.command_message(self._action_names, targets, stamp_ns, self._period_ns))
 
     def _fault(self, source: str, text: str) -> None:
         if self._health.note(source, text):
@@ -252,8 +282,9 @@ class PolicyNode(ManagedNode):
 
     def _publish_diagnostics(self) -> None:
         if self.active:
-            values = {name: str(count) for name, count in self._counts.items()}
-            values |= {"act_ms": f"{self._act_ms:.2f}", "model_id": self._model_id}
+            counts = self._counts | self._output.counts
+            values = {name: str(count) for name, count in counts.items()}
+            values |= {"act_ms": f"{self._run.took_ms:.2f}", "model_id": self._model_id}
             self._diagnostics.publish(diagnostic_array(self, self._health, values))
 
 

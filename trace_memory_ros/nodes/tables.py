@@ -44,6 +44,13 @@ class PolicyNodeParameters:
         100, "How long a condition waits for an input sample that it names and that has not arrived yet.",
         unit="ms", limits=(0, 10_000),
     )  # fmt: skip
+    chunk_wait_ms: int = parameter(
+        50, "How long a tick waits for a chunk that is being computed, before the one that is executed goes on.",
+        unit="ms", limits=(0, 60_000),
+    )  # fmt: skip
+    actuators: str = parameter(
+        "", "The robot's actuators, by comma; the policy's action names must be these. Empty takes the policy's word.",
+    )  # fmt: skip
     hold_ms: int = parameter(
         500, "How long the last command is repeated on ticks without a usable condition, before commands stop.",
         unit="ms", limits=(0, 60_000),

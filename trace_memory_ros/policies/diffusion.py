@@ -56,14 +56,14 @@ class DiffusionConfig(ChunkConfig):
             )
         if self.inference_steps > self.noise_steps:
             raise ValueError(
-                f"DiffusionConfig.inference_steps = {self.inference_steps} is more than noise_steps = {self.noise_steps}"
+                f"DiffusionConfig.inference_steps = {self.inference_steps}: more than noise_steps = {self.noise_steps}"
             )
         if self.prediction not in PREDICTIONS:
             raise ValueError(f"DiffusionConfig.prediction = {self.prediction!r}: choose from {', '.join(PREDICTIONS)}")
         if not 0 <= self.lead < self.execute or self.execute + self.lead > self.chunk:
             raise ValueError(
-                f"DiffusionConfig.lead = {self.lead}, execute = {self.execute}, chunk = {self.chunk}: lead must be less "
-                "than execute, and both together no more than the chunk"
+                f"DiffusionConfig.lead = {self.lead}, execute = {self.execute}, chunk = {self.chunk}: lead must be "
+                "less than execute, and both together no more than the chunk"
             )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act import ActConfig, ActPolicy
 from trace_memory_ros.policies.adapters import ConditionShape
-from trace_memory_ros.policies.base import ConditionLike, ConditionMismatch, ObservationLike
+from trace_memory_ros.policies.base import ConditionLike, ObservationLike, check_condition
 from trace_memory_ros.policies.ensemble import TemporalEnsemble
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.receding import RecedingHorizon
@@ -125,20 +125,10 @@ class RecedingRunner(ChunkRunner):
 
 
 def readout_of(condition: ConditionLike, shape: ConditionShape) -> Readout:
-    """A condition as a batch of one. Raises `ConditionMismatch` naming its sizes and those of `shape`."""
-    tokens, weights = (np.asarray(part, np.float32) for part in (condition.tokens, condition.read_weights))
-    vector, address = (np.asarray(part, np.float32) for part in (condition.vector, condition.address))
-    got = (tokens.size, vector.size, address.size)
-    want = (shape.tokens * shape.width, shape.width, shape.address)
-    if got != want or weights.size != shape.tokens:
-        raise ConditionMismatch(
-            f"condition with {got[0]} token numbers, vector of {got[1]}, address of {got[2]}, {weights.size} read "
-            f"weights; this policy was trained with {want[0]} ({shape.tokens} tokens of {shape.width}), {want[1]}, "
-            f"{want[2]}, {shape.tokens}. Start memory_node and policy_node with the same checkpoint."
-        )
-    return Readout(
-        torch.from_numpy(tokens.reshape(1, shape.tokens, shape.width)),
-        torch.from_numpy(vector)[None],
-        torch.from_numpy(weights)[None],
-        torch.from_numpy(address)[None],
+    """A condition as a batch of one. Raises `ConditionMismatch`."""
+    check_condition(condition, shape)
+    tokens, vector, weights, address = (
+        torch.from_numpy(np.asarray(part, np.float32))[None]
+        for part in (condition.tokens, condition.vector, condition.read_weights, condition.address)
     )
+    return Readout(tokens.reshape(1, shape.tokens, shape.width), vector, weights, address)

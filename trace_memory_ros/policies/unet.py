@@ -28,7 +28,7 @@ class TimeEmbedding(nn.Module):
 
 
 class ConditionedBlock(nn.Module):
-    """Two convolutions over time with scale and shift from the condition (FiLM) between: `(B, C, T)` -> `(B, C', T)`."""
+    """Two convolutions over time, scaled and shifted by the condition between (FiLM): `(B, C, T)` -> `(B, C', T)`."""
 
     def __init__(self, channels_in: int, channels_out: int, condition: int, kernel: int) -> None:
         super().__init__()
@@ -64,10 +64,10 @@ class ActionUNet(nn.Module):
         self.down = nn.ModuleList(
             ConditionedBlock(a, b, width, kernel) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
         )
-        self.halve = nn.ModuleList(nn.Conv1d(c, c, 3, stride=2, padding=1) for c in channels[:-1])
+        self.shrink = nn.ModuleList(nn.Conv1d(c, c, 3, stride=2, padding=1) for c in channels[:-1])
         self.middle = ConditionedBlock(channels[-1], channels[-1], width, kernel)
         upward = list(zip(channels[:0:-1], channels[-2::-1], strict=True))
-        self.double = nn.ModuleList(nn.ConvTranspose1d(a, b, 4, stride=2, padding=1) for a, b in upward)
+        self.grow = nn.ModuleList(nn.ConvTranspose1d(a, b, 4, stride=2, padding=1) for a, b in upward)
         self.up = nn.ModuleList(ConditionedBlock(2 * b, b, width, kernel) for _, b in upward)
         self.head = nn.Conv1d(channels[0], actions, 1)
 
@@ -77,10 +77,10 @@ class ActionUNet(nn.Module):
         kept: list[Tensor] = []
         for level, block in enumerate(self.down):
             x = block(x, condition)
-            if level < len(self.halve):
+            if level < len(self.shrink):
                 kept.append(x)
-                x = self.halve[level](x)
+                x = self.shrink[level](x)
         x = self.middle(x, condition)
-        for double, block in zip(self.double, self.up, strict=True):
-            x = block(torch.cat([double(x), kept.pop()], dim=1), condition)
+        for grow, block in zip(self.grow, self.up, strict=True):
+            x = block(torch.cat([grow(x), kept.pop()], dim=1), condition)
         return self.head(x).transpose(1, 2)
