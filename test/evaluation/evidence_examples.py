@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trace_memory_ros.evaluation.evidence import (
     AttributionEvidence,
     BranchEvidence,
+    EarlierLeftOut,
     EpisodeEvidence,
     Evaluation,
     FailedBag,
@@ -18,7 +21,7 @@ from trace_memory_ros.evaluation.evidence import (
 
 def transform(name: str, similarity: float = 95.0, agrees: bool = True) -> TransformEvidence:
     return TransformEvidence(
-        name, similarity, similarity - 1, 0.9, agrees, 97.5 if agrees else 47.5, "left", 0.1, 20, 0.1, 200
+        name, similarity, similarity - 1, 0.9, agrees, 97.5 if agrees else 47.5, "left", 0.1, 20, 0.1, 200, (1.0, 0.2)
     )
 
 
@@ -42,7 +45,8 @@ def episode(name: str = "bag_0", label: str = "left", decision: str = "left") ->
         slot_churn=0.5,
         write_entropy=0.4,
         slot_occupancy=0.5,
-        branches=(BranchEvidence(30, 30 * 10**8, label, decision, label == decision, 0.3, (0.7, 0.3)),),
+        route_by_chance=50.0,
+        branches=(BranchEvidence(30, 30 * 10**8, label, decision, label == decision, 0.3, (0.7, 0.3), (1.0, 0.0)),),
         transforms=(transform("time_resampling"), transform("order_reversal", 60.0, agrees=False)),
         stability=(stability,),
         attributions=(
@@ -60,7 +64,7 @@ def episode(name: str = "bag_0", label: str = "left", decision: str = "left") ->
         ),
         latency_ms={"memory": {"p50": 1.0, "p99": 2.0, "max": 3.0}},
         streams={"overhead": {"received": 40, "dropped": 0}},
-        reasons={"action_error": "the recording has no actions"},
+        reasons={"slot_churn": "made up"},
     )
 
 
@@ -72,3 +76,10 @@ def evaluation() -> Evaluation:
     failed = (FailedBag("bags/broken", "truncated", "byte 100", "record it again"),)
     episodes = (episode("bag_0"), episode("bag_1", "right", "left"))
     return Evaluation(model, {"seed": 0}, episodes, failed, {"branch_accuracy": 0.5})
+
+
+def decided(name: str, label: str, decision: str, without: str) -> EpisodeEvidence:
+    """An episode whose decision becomes `without` where earlier evidence is left out; the moment is its first tick."""
+    made = episode(name, label, decision)
+    earlier = EarlierLeftOut(2.0, 1, 0.8, 0.7, without, without != decision)
+    return replace(made, attributions=tuple(replace(a, earlier=earlier) for a in made.attributions))

@@ -72,11 +72,12 @@ class StabilityEvidence:
 
 @dataclass(frozen=True)
 class WriteAttribution:
-    """What one write contributed to a decision, by leaving it out.
+    """What one write, and the moment around it, contributed to a decision, by leaving it out.
 
-    delta_action: mean absolute change of the chunk, in action standard deviations. delta_readout: relative change of
-    the read vector (L2). flipped: the decision became another branch. window_*: the same for the window of
-    writes centred on this one. strength: the write's largest strength over slots, as it was made.
+    delta_readout: relative change of the read vector (L2). delta_action: mean absolute change of the chunk, in action
+    standard deviations. flipped: the decision became another branch. All three for this write alone; window_*: for the
+    window of writes centred on this one; path_*: for the stretches of path that led to these, all writes made; None
+    where the memory takes no signature. strength: the write's largest strength over slots, as it was made.
     """
 
     tick: int
@@ -88,15 +89,19 @@ class WriteAttribution:
     window_delta_readout: float
     window_delta_action: float | None
     window_flipped: bool | None
+    path_delta_action: float | None = None
+    path_flipped: bool | None = None
 
 
 @dataclass(frozen=True)
 class EarlierLeftOut:
-    """A decision with everything left out that was written more than `present_s` before it, at once.
+    """A decision by a memory that begins `present_s` before it: nothing earlier was written, no earlier path walked.
 
-    Leaving out single writes or windows shows which moment matters, but a cue that many writes hold survives each of
-    them. This is what tells earlier evidence from the current view. writes: how many were left out. delta_readout,
-    delta_action, flipped: as of one write. decision: the branch that is taken then.
+    Leaving out single moments shows which of them matters, but a cue that many hold survives each of them. This tells
+    earlier evidence from the current view. writes: how many were left out. delta_readout, delta_action, flipped: as of
+    one write. decision: the branch that is taken then. *_without_writes: the earlier writes alone left out, the address
+    at the decision still that of the whole path. *_without_path: all writes made, the address at the decision that of
+    the path since then; None where the memory takes no signature.
     """
 
     present_s: float
@@ -105,11 +110,15 @@ class EarlierLeftOut:
     delta_action: float | None
     decision: str | None
     flipped: bool | None
+    delta_action_without_writes: float | None = None
+    flipped_without_writes: bool | None = None
+    delta_action_without_path: float | None = None
+    flipped_without_path: bool | None = None
 
 
 @dataclass(frozen=True)
 class AttributionEvidence:
-    """Cue attribution of one decision. window: writes left out at once in window_*. writes: in time order."""
+    """Cue attribution of one decision. window: writes in a moment, an odd number. writes: in time order."""
 
     branch_tick: int
     branch_stamp_ns: int
@@ -122,11 +131,16 @@ class AttributionEvidence:
 
     @property
     def strongest(self) -> WriteAttribution | None:
-        """The centre of the window that changes the chunk most, or the readout where there is no policy."""
-        by_action = [w for w in self.writes if w.window_delta_action is not None]
-        if by_action:
-            return max(by_action, key=lambda w: w.window_delta_action or 0.0)
+        """The centre of the moment, of writes or of path, that changes the chunk most; the readout without a policy."""
+        if any(w.window_delta_action is not None for w in self.writes):
+            return max(self.writes, key=lambda w: max(w.window_delta_action or 0.0, w.path_delta_action or 0.0))
         return max(self.writes, key=lambda w: w.window_delta_readout, default=None)
+
+    @property
+    def through_path(self) -> bool:
+        """Whether the strongest moment counts by the path that led there rather than by what was written."""
+        found = self.strongest
+        return found is not None and (found.path_delta_action or 0.0) > (found.window_delta_action or 0.0)
 
 
 @dataclass(frozen=True)
@@ -237,6 +251,14 @@ class ModelFacts:
     slot_kind: str
     clock: Mapping[str, Any]
     has_policy: bool
+
+    @property
+    def path_feeds(self) -> str:
+        """What a transform of the state path can reach."""
+        clock = self.clock.get("kind") == "path_length"
+        if self.uses_signature:
+            return "signatures and the update clock" if clock else "signatures"
+        return "the update clock" if clock else "nothing"
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ class AddressStream:
         self._at_write = np.zeros_like(self._at_write)
         self._now = np.zeros_like(self._now)
 
+    def walk(self, states_std: NDArray[np.float32]) -> None:
+        """Append standardised states `(n, d_s)` that no tick reads."""
+        for state_std in states_std:
+            self._signature.update(state_std.astype(np.float64))
+
     def advance(self, state_std: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Append a standardised state `(d_s,)`; returns standardised xi_t and delta_t `(S,)`."""
         self._signature.update(state_std.astype(np.float64))
