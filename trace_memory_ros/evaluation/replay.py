@@ -14,6 +14,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.ticks import SpanTicks
+from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.evaluation.live_run import CONDITION_TOPIC, RecordedTicks, condition_in, live_conditions
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
@@ -156,6 +157,7 @@ class Replay:
         report = self.report
         with TimedReader(self.bag, report) as reader:
             self.reader = reader
+            self._check_topics()
             source = self._follow() if self._as_recorded else self._plain()
             for tick in source:
                 report.ticks += 1
@@ -165,6 +167,14 @@ class Replay:
         report.wall_s, report.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
         known = sum(seconds for name, seconds in report.stage_s.items() if name != "rest")
         report.stage_s["rest"] = max(0.0, report.wall_s - known)
+
+    def _check_topics(self) -> None:
+        """Refuse a bag that cannot give a single good tick."""
+        rule = self.recording.episodes if self._reset else EpisodeRule()
+        needed = replace(self.recording, actions=None, branches=None, episodes=rule)
+        faults = list(topic_faults(self.reader, needed))
+        if faults:
+            raise ReplayError("\n".join(str(fault) for fault in faults))
 
     def _plain(self) -> Iterator[ReplayedTick]:
         whole = [EpisodeSpan(str(self.bag), 0, self.reader.begin_ns, self.reader.end_ns)]

@@ -1,0 +1,99 @@
+"""`trace-memory replay BAG`: a recorded bag through a checkpoint's memory, as fast as the machine goes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trace_memory_ros.evaluation.parity import Parity
+    from trace_memory_ros.evaluation.replay import ReplayReport
+
+_SHOWN_FAULTS = 8
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser("replay", help="run a recorded bag through a memory, and write what it remembers")
+    parser.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
+    parser.add_argument("--checkpoint", required=True, help="checkpoint folder, or the name of a shipped one")
+    parser.add_argument("--config", type=Path, help="what is what in the bag, as config/observation.yaml says it")
+    parser.add_argument("--out", type=Path, help="new bag to write (default: BAG_replay beside BAG)")
+    parser.add_argument("--no-bag", action="store_true", help="write no bag: only measure, and compare with a live run")
+    parser.add_argument(
+        "--reset-per-episode", action="store_true", help="begin every episode of the bag with an empty memory"
+    )
+    parser.add_argument(
+        "--as-recorded",
+        action="store_true",
+        help="follow the conditions of the live run in the bag: every tick takes the samples that the live one held",
+    )
+    parser.add_argument("--summary", type=Path, help="folder of summary.json (default: out/replay-BAG)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay, print what happened and how fast; returns 0."""
+    from trace_memory_ros.bags.recording import RecordingConfig
+    from trace_memory_ros.evaluation.replay import Replay
+    from trace_memory_ros.evaluation.replay_bag import replay_to_bag
+    from trace_memory_ros.evaluation.summary import write_summary
+    from trace_memory_ros.nodes.shipped import find_checkpoint
+    from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+
+    recording = RecordingConfig.load(args.config) if args.config else None
+    runtime = MemoryRuntime.from_checkpoint(find_checkpoint(args.checkpoint))
+    runtime.warm_up()
+    out = None if args.no_bag else args.out or default_out(args.bag)
+    replay = Replay(
+        args.bag, runtime, recording, reset_per_episode=args.reset_per_episode, as_recorded=args.as_recorded
+    )
+    parity = replay_to_bag(replay, out)
+    print_report(replay.report, parity, bool(replay.live))
+    name = default_out(args.bag).name
+    figures = {"mechanism": runtime.config.mechanism, "model_id": runtime.model_id, **replay.report.figures()}
+    figures["parity"] = None if parity is None else parity.figures()
+    path = write_summary(args.summary or Path("out") / name, f"trace-memory replay {args.bag.name}", figures)
+    if out is not None:
+        print(f"bag: {out}")
+    print(f"figures: {path}")
+    return 0
+
+
+def default_out(bag: Path) -> Path:
+    """The new bag's folder beside the old one."""
+    name = bag.resolve().name
+    for suffix in (".zstd", ".mcap", ".db3"):
+        name = name.removesuffix(suffix)
+    return bag.resolve().parent / f"{name}_replay"
+
+
+def print_report(report: ReplayReport, parity: Parity | None, live: bool) -> None:
+    """What happened, how fast, where the time went, and how far a live run in the bag is from it."""
+    counts = ", ".join(f"{count} {status}" for status, count in report.statuses.items() if count)
+    print(f"{report.ticks} ticks in {report.episodes} episode(s): {counts or 'none'}")
+    print(
+        f"{report.stream_s:.1f} s of bag in {report.wall_s:.2f} s: {report.times_real:.1f} x real time "
+        f"({report.times_real_cpu:.1f} x in processor time)"
+    )
+    per_second = ", ".join(
+        f"{name} {1e3 * spent / report.stream_s:.2f}" for name, spent in report.stage_s.items() if report.stream_s
+    )
+    print(f"ms per second of bag: {per_second}")
+    if report.unfinished:
+        print(f"{report.unfinished} tick(s) at the end lack a stream that simply stops there, and are left out")
+    if report.missed:
+        print(f"{report.missed} sample(s) that live ticks held are not in the bag")
+    for fault in report.faults[:_SHOWN_FAULTS]:
+        print(f"fault: {fault}")
+    if len(report.faults) > _SHOWN_FAULTS:
+        print(f"and {len(report.faults) - _SHOWN_FAULTS} more faults")
+    if parity is not None:
+        verdict = "bit-identical" if parity.identical else f"first differing tick: {parity.first_differing_tick}"
+        print(
+            f"live run in the bag: {parity.compared} of {parity.live} ticks compared, max |live - replay| = "
+            f"{parity.largest:g}, {verdict}"
+        )
+    elif live:
+        print("the live run in the bag was of another checkpoint: not compared")
