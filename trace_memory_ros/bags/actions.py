@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.recording import ActionConfig
-from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
 from trace_memory_ros.observation.strict import nearest
 
 Steps = list[tuple[int, NDArray[np.float32]]]
@@ -28,10 +28,11 @@ class _Command:
 
 
 class CommandTrack:
-    """Commands of one episode. refused: how many could not be used; fault: why the first of them."""
+    """Commands of one episode, those stamped before its begin left out. refused: how many could not be used; fault: why the first of them."""
 
-    def __init__(self, config: ActionConfig) -> None:
+    def __init__(self, config: ActionConfig, begin_stamp_ns: int = FIRST_NS) -> None:
         self.config = config
+        self._begin_stamp_ns = begin_stamp_ns
         self.received = 0
         self.refused = 0
         self.unstamped = 0
@@ -40,13 +41,16 @@ class CommandTrack:
 
     def take(self, raw: RawMessage) -> None:
         """Add a recorded command. One stamped 0 means `now` and counts from its log time."""
-        self.received += 1
         try:
             cdr = Cdr(raw.data)
             stamp_ns = cdr.header().stamp_ns
         except CdrError as error:
+            self.received += 1
             self._refuse(str(error))
             return
+        if stamp_ns and stamp_ns < self._begin_stamp_ns:
+            return
+        self.received += 1
         if stamp_ns == 0:
             self.unstamped += 1
             stamp_ns = raw.log_ns

@@ -52,12 +52,16 @@ class BranchTrack:
         except (CdrError, KeyError):
             self.malformed += 1
 
-    def branches(self, stamps_ns: Sequence[int], arrivals_ns: Sequence[int]) -> tuple[Branch, ...]:
-        """Branches on the ticks: the last one stamped, or for log times the last one whose inputs had come."""
+    def branches(self, stamps_ns: Sequence[int], arrivals_ns: Sequence[int], period_ns: int) -> tuple[Branch, ...]:
+        """Branches on the ticks: the last one stamped, or for log times the last one whose inputs had come.
+
+        What lies before the first tick, or a period or more after the last one, is of another episode.
+        """
         found = []
         for time_ns, stamped, label in self.marks:
-            tick = bisect_right(stamps_ns if stamped else arrivals_ns, time_ns) - 1
-            if tick >= 0:
+            times_ns = stamps_ns if stamped else arrivals_ns
+            tick = bisect_right(times_ns, time_ns) - 1
+            if tick >= 0 and time_ns < times_ns[-1] + period_ns:
                 found.append(Branch(tick, label))
         return tuple(found)
 

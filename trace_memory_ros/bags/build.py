@@ -44,7 +44,7 @@ def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpi
 def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeSpan) -> BagEpisode:
     """One episode of an open bag; its `notes` say what is wrong with it. Raises BagFault for a bad sidecar file."""
     config = recording.observation
-    commands = None if recording.actions is None else CommandTrack(recording.actions)
+    commands = None if recording.actions is None else CommandTrack(recording.actions, span.begin_stamp_ns)
     marks = BranchTrack()
     ticks = SpanTicks(reader, recording, span, _listeners(recording, commands, marks))
     seen = list(ticks)
@@ -105,7 +105,7 @@ def _branches(
         assert recording.branches is not None
         where = f"topic {recording.topic(recording.branches.topic)}, episode {span.index}"
         notes = [BagFault(span.bag, what, where, "restore the bag from a copy, or annotate it in a file")]
-    return marks.branches(stamps, arrivals if seen else []), notes
+    return marks.branches(stamps, arrivals if seen else [], recording.observation.period_ns), notes
 
 
 def _arrays(config: ObservationConfig, seen: list[Observation]) -> dict[str, np.ndarray]:

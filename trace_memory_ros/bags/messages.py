@@ -58,7 +58,7 @@ def joint_state(names: Sequence[str], positions: Sequence[float] | NDArray[Any],
         fields.JOINTS,
         header=header(ns),
         name=list(names),
-        position=np.asarray(positions, dtype=np.float64),
+        position=np.ascontiguousarray(positions, dtype=np.float64),
         velocity=np.zeros(0),
         effort=np.zeros(0),
     )
@@ -88,7 +88,7 @@ def trajectory(names: Sequence[str], targets: Sequence[float] | NDArray[Any], ns
     """A trajectory_msgs/JointTrajectory of one point; `ns` is the stamp of the tick that it answers."""
     point = make(
         "trajectory_msgs/msg/JointTrajectoryPoint",
-        positions=np.asarray(targets, dtype=np.float64),
+        positions=np.ascontiguousarray(targets, dtype=np.float64),
         velocities=np.zeros(0),
         accelerations=np.zeros(0),
         effort=np.zeros(0),

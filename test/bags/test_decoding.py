@@ -1,0 +1,318 @@
+"""A sound bag gives the observations, actions, episodes and branches that were recorded, however it is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags import messages as make
+from trace_memory_ros.bags.branches import Branch
+from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.bags.episodes import spans
+from trace_memory_ros.bags.faults import Grade
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.ticks import SpanTicks, observations
+from trace_memory_ros.bench import tiny_bags as tiny
+from trace_memory_ros.bench.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, stamp_of, write
+from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig
+from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.observer import Observer
+
+TICKS = 12
+
+
+def sound(bag: Path, recording: RecordingConfig = RECORDING) -> list[BagEpisode]:
+    """The episodes of a bag with which nothing is wrong."""
+    episodes, verdict = decode_bag(bag, recording)
+    assert verdict.grade is Grade.OK, str(verdict)
+    return episodes
+
+
+def check_contents(episode: BagEpisode, first: int = 0, ticks: int = TICKS) -> None:
+    assert episode.stamps_ns.tolist() == [stamp_of(first + k) for k in range(ticks)]
+    assert episode.usable.all() and not episode.faults
+    for k in range(ticks):
+        tick = first + k
+        for c in range(2):
+            assert np.array_equal(episode.images[k, c], prepare(tiny.pixels(tick, c), tiny.IMAGE_PX))
+        assert np.array_equal(episode.state[k], [0.1, -0.1, 0.01 * tick, *tiny.positions(tick)])
+        assert episode.actions is not None
+        assert np.array_equal(episode.actions[k], tiny.targets(tick).astype(np.float32))
+    assert (episode.input_stamps_ns == episode.stamps_ns[:, None]).all()
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+@pytest.mark.parametrize("compression", ["none", "file", "message", "chunk"])
+def test_every_storage_gives_what_was_recorded(tmp_path: Path, storage: str, compression: str) -> None:
+    if (storage, compression) == ("sqlite3", "chunk"):
+        pytest.skip("sqlite3 has no chunks")
+    bag = write(tmp_path / "bag", tiny.recording_of(TICKS), storage, compression)
+    (episode,) = sound(bag)
+    check_contents(episode)
+    assert episode.name == "bag" and episode.action_names == tiny.ACTIONS
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_a_storage_file_alone_is_a_bag(tmp_path: Path, storage: str) -> None:
+    bag = write(tmp_path / "bag", tiny.recording_of(TICKS), storage)
+    (file,) = (path for path in bag.iterdir() if path.suffix != ".yaml")
+    check_contents(sound(file)[0])
+
+
+def test_mapped_reading_gives_the_same_messages(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
+    with BagReader(bag) as plain, BagReader(bag, mapped=True) as mapped:
+        assert [(m.topic, m.log_ns, bytes(m.data)) for m in plain.messages()] == [
+            (m.topic, m.log_ns, bytes(m.data)) for m in mapped.messages()
+        ]
+
+
+def test_messages_come_in_log_order_and_within_limits(tmp_path: Path) -> None:
+    # Several chunks whose times overlap: large messages, recorded in an order that is not that of their log times.
+    rng = np.random.default_rng(0)
+    order = rng.permutation(40)
+    picture = rng.integers(0, 255, (256, 256, 3), dtype=np.uint8)
+    bag = tmp_path / "bag"
+    with make_writer(bag) as writer:
+        for i in order:
+            writer.write("image", make.image(picture, stamp_of(int(i))), stamp_of(int(i)))
+    with BagReader(bag) as reader:
+        assert len(reader._storages[0]._blocks) > 3  # type: ignore[attr-defined]
+        assert [m.log_ns for m in reader.messages()] == [stamp_of(i) for i in range(40)]
+        assert not reader.faults
+        some = [m.log_ns for m in reader.messages(["/image"], stamp_of(5), stamp_of(9))]
+        assert some == [stamp_of(i) for i in range(5, 9)]
+        assert reader.topics["/image"].messages == 40
+        assert (reader.begin_ns, reader.end_ns) == (stamp_of(0), stamp_of(39) + 1)
+
+
+def make_writer(bag: Path):  # type: ignore[no-untyped-def]
+    from trace_memory_ros.bags.writer import BagFileWriter
+
+    return BagFileWriter(bag, {"image": fields.IMAGE})
+
+
+def test_observations_equal_those_of_a_live_observer(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
+    live = Observer(RECORDING.observation)
+    seen = []
+    for tick in range(TICKS):
+        ns = stamp_of(tick)
+        live.push_joints("joints", ns, ns, names=tiny.JOINTS, positions=tiny.positions(tick))
+        live.push_base("odom", ns, ns, vx=0.1, vy=-0.1, yaw_rate=0.01 * tick)
+        for c, camera in enumerate(("front", "hand")):
+            live.push_rgb(camera, ns, ns, pixels=tiny.pixels(tick, c))
+        seen += live.poll(0)
+    with BagReader(bag) as reader:
+        (span,) = spans(reader, RECORDING)
+        replayed = list(observations(reader, RECORDING, span))
+        (episode,) = sound(bag)
+    assert len(replayed) == len(seen) == TICKS
+    for k, (a, b) in enumerate(zip(replayed, seen, strict=True)):
+        for c in (a, episode.observation(k)):
+            assert (c.tick, c.stamp_ns, dict(c.input_stamps_ns)) == (b.tick, b.stamp_ns, dict(b.input_stamps_ns))
+            assert c.state is not None and b.state is not None and np.array_equal(c.state, b.state)
+            assert all(np.array_equal(c.images[name], b.images[name]) for name in b.images)
+
+
+@pytest.mark.parametrize("layout", ["jpeg", "png"])
+def test_compressed_images(tmp_path: Path, layout: str) -> None:
+    entries = tiny.compress(tiny.recording_of(TICKS), "hand/image", layout)
+    front, hand = RECORDING.observation.cameras
+    config = replace(RECORDING.observation, cameras=(front, replace(hand, transport="compressed")))
+    (episode,) = sound(write(tmp_path / "bag", entries), replace(RECORDING, observation=config))
+    assert episode.usable.all()
+    exact = prepare(tiny.pixels(3, 1), tiny.IMAGE_PX)
+    if layout == "png":
+        assert np.array_equal(episode.images[3, 1], exact)
+    else:
+        rgb = cv2.cvtColor(tiny.pixels(3, 1), cv2.COLOR_RGB2BGR)
+        file = cv2.imencode(".jpeg", rgb)[1]
+        decoded = cv2.cvtColor(cv2.imdecode(file, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+        assert np.array_equal(episode.images[3, 1], prepare(np.asarray(decoded, np.uint8), tiny.IMAGE_PX))
+
+
+def test_joints_split_over_topics_twist_and_joint_state_commands(tmp_path: Path) -> None:
+    entries = []
+    for tick in range(TICKS):
+        ns = stamp_of(tick)
+        front, hand = (e for e in tiny.tick_entries(tick) if e.type_name == fields.IMAGE)
+        arm = make.joint_state(("wrist", "other", "elbow"), (0.3, 9.0, 0.2), ns)
+        base = make.joint_state(("shoulder",), (0.1,), ns - 20_000_000)
+        command = make.joint_state(tiny.ACTIONS[::-1], tiny.targets(tick)[::-1], ns)
+        entries += [
+            Entry("arm/joints", fields.JOINTS, ns, arm),
+            Entry("base/joints", fields.JOINTS, ns, base),
+            Entry("velocity", fields.TWIST, ns, make.twist_stamped((0.5, 0.0, -0.5), ns)),
+            front,
+            hand,
+            Entry("command", fields.JOINTS, ns + 1, command),
+        ]
+    config = replace(
+        RECORDING.observation,
+        joint_streams=(
+            JointStreamConfig("arm", "arm/joints", 250, ("elbow", "wrist")),
+            JointStreamConfig("base_joint", "base/joints", 250, ("shoulder",)),
+        ),
+        base=BaseStreamConfig("velocity", "velocity", 250, "twist"),
+    )
+    recording = RecordingConfig(config, ActionConfig("command", "joint_state", tiny.ACTIONS))
+    (episode,) = sound(write(tmp_path / "bag", entries), recording)
+    # The last tick waits for a sample of the base at or after it, which never comes.
+    assert episode.ticks == TICKS - 1
+    assert np.array_equal(episode.state[2], [0.5, 0.0, -0.5, 0.1, 0.2, 0.3])
+    assert episode.actions is not None
+    assert np.array_equal(episode.actions[2], tiny.targets(2).astype(np.float32))
+
+
+def test_the_action_is_the_newest_command_stamped_at_or_before_the_tick(tmp_path: Path) -> None:
+    entries = [entry for entry in tiny.recording_of(TICKS) if entry.topic != "command"]
+    late = 90_000_000
+
+    def command(stamp_ns: int, value: float, log_ns: int) -> Entry:
+        message = make.trajectory(tiny.ACTIONS, [value] * 4, stamp_ns, PERIOD_NS)
+        return Entry("command", fields.TRAJECTORY, log_ns, message)
+
+    entries += [
+        command(stamp_of(0), 1.0, stamp_of(0) + late),
+        command(stamp_of(2) + 1, 3.0, stamp_of(2) + late),
+        # Recorded after the next one, and stamped before it.
+        command(stamp_of(5), 5.0, stamp_of(6) + late),
+        command(stamp_of(6), 6.0, stamp_of(5) + late),
+        command(0, 8.0, stamp_of(8)),
+    ]
+    (episode,) = sound_actions(write(tmp_path / "bag", entries))
+    assert episode.actions is not None
+    assert episode.actions[:, 0].tolist() == [1, 1, 1, 3, 3, 5, 6, 6, 8, 8, 8, 8]
+
+
+def sound_actions(bag: Path) -> list[BagEpisode]:
+    """Episodes of a bag in which some commands have a stamp of zero."""
+    episodes, verdict = decode_bag(bag, RECORDING)
+    assert [fault.what for fault in verdict.faults] == [
+        "1 of 5 commands have a stamp of zero: they count from their log time"
+    ]
+    return episodes
+
+
+def test_a_trajectory_of_several_points_is_followed(tmp_path: Path) -> None:
+    entries = [entry for entry in tiny.recording_of(6) if entry.topic != "command"]
+    message = make.trajectory(tiny.ACTIONS, [1.0] * 4, stamp_of(0), PERIOD_NS)
+    later = make.trajectory(tiny.ACTIONS, [2.0] * 4, stamp_of(0), 3 * PERIOD_NS)
+    message.points = [*message.points, *later.points]
+    entries.append(Entry("command", fields.TRAJECTORY, stamp_of(0), message))
+    (episode,) = sound(write(tmp_path / "bag", entries))
+    assert episode.actions is not None
+    assert episode.actions[:, 0].tolist() == [1, 2, 2, 2, 2, 2]
+
+
+def test_big_endian_messages_are_read(tmp_path: Path) -> None:
+    from trace_memory_ros.bags.types import typestore
+
+    entries = tiny.recording_of(TICKS)
+    for entry in entries:
+        entry.message = bytes(typestore().serialize_cdr(entry.message, entry.type_name, little_endian=False))
+        assert entry.message[:2] == b"\x00\x00"
+    check_contents(sound(write(tmp_path / "bag", entries))[0])
+
+
+def test_a_namespace_is_put_before_relative_topics(tmp_path: Path) -> None:
+    entries = tiny.recording_of(3)
+    for entry in entries:
+        entry.topic = f"robot1/{entry.topic}"
+    bag = write(tmp_path / "bag", entries)
+    check_contents(sound(bag, replace(RECORDING, namespace="robot1"))[0], ticks=3)
+    assert decode_bag(bag, RECORDING)[1].grade is Grade.UNUSABLE
+
+
+def test_episodes_by_status_with_branches(tmp_path: Path) -> None:
+    entries = tiny.recording_of(20)
+    entries += tiny.episode_entries(6, 2, 7) + tiny.episode_entries(5, 11, 8)
+    one, other = sound(write(tmp_path / "bag", entries), tiny.BY_STATUS)
+    check_contents(one, first=2, ticks=6)
+    check_contents(other, first=11, ticks=5)
+    assert (one.name, other.name) == ("bag#0", "bag#1")
+    assert one.span.task == "tiny" and one.span.success is True
+    assert one.branches == (Branch(3, "left"),)
+    assert other.branches == (Branch(2, "right"),)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "values"),
+    [
+        (fields.BOOL, (False, True, False, True, False)),
+        ("std_msgs/msg/Int32", (-1, 0, -1, 1, -1)),
+        (fields.TEXT, ("", "pick", "", "place", "")),
+    ],
+)
+def test_episodes_by_plain_values(tmp_path: Path, type_name: str, values: tuple[object, ...]) -> None:
+    entries = tiny.recording_of(20)
+    for tick, value in zip((0, 2, 8, 11, 16), values, strict=True):
+        message = make.make(type_name, data=value)
+        entries.append(Entry("running", type_name, stamp_of(tick) - 1_000_000, message))
+    recording = replace(RECORDING, episodes=EpisodeRule("topic", "running"))
+    one, other = sound(write(tmp_path / "bag", entries), recording)
+    check_contents(one, first=2, ticks=6)
+    check_contents(other, first=11, ticks=5)
+    assert one.span.task == ("pick" if type_name == fields.TEXT else "")
+
+
+def test_episodes_by_gaps(tmp_path: Path) -> None:
+    entries = [entry for tick in (*range(5), *range(40, 46)) for entry in tiny.tick_entries(tick)]
+    recording = replace(RECORDING, episodes=EpisodeRule("gap", gap_s=1.0))
+    one, other = sound(write(tmp_path / "bag", entries), recording)
+    check_contents(one, ticks=5)
+    check_contents(other, first=40, ticks=6)
+
+
+def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
+    (bag / "branches.yaml").write_text(
+        f"branches:\n- {{stamp_ns: {stamp_of(7) + 5}, label: right}}\n- {{tick: 3, label: left}}\n"
+        "- {episode: 1, tick: 99, label: of another episode}\n"
+    )
+    recording = replace(RECORDING, branches=BranchConfig(file="branches.yaml"))
+    (episode,) = sound(bag, recording)
+    assert episode.branches == (Branch(3, "left"), Branch(7, "right"))
+
+
+def test_a_stream_that_ends_early_leaves_a_ragged_end_that_is_counted(tmp_path: Path) -> None:
+    last = stamp_of(TICKS - 1)
+    entries = [e for e in tiny.recording_of(TICKS) if not (e.topic == "odom" and e.log_ns > last)]
+    bag = write(tmp_path / "bag", entries)
+    with BagReader(bag) as reader:
+        ticks = SpanTicks(reader, RECORDING, spans(reader, RECORDING)[0])
+        assert len(list(ticks)) == TICKS - 1
+        assert ticks.unfinished == 1
+
+
+def test_two_files_of_a_split_bag_follow_one_another(tmp_path: Path) -> None:
+    entries = tiny.recording_of(TICKS)
+    half = len(entries) // 2
+    folder = tmp_path / "bag"
+    folder.mkdir()
+    for part, chosen in enumerate((entries[:half], entries[half:])):
+        bag = write(tmp_path / f"bag_{part}", chosen)
+        (bag / f"bag_{part}.mcap").rename(folder / f"bag_{part}.mcap")
+    episodes, verdict = decode_bag(folder, RECORDING)
+    check_contents(episodes[0])
+    assert [fault.where for fault in verdict.faults] == ["metadata.yaml"]
+
+
+def test_the_clock_may_run_faster_than_the_slowest_camera(tmp_path: Path) -> None:
+    entries = []
+    for tick in range(30):
+        for entry in tiny.tick_entries(tick):
+            if entry.topic != "hand/image" or tick % 2 == 0:
+                entries.append(entry)
+    (episode,) = sound(write(tmp_path / "bag", entries))
+    held = (episode.input_stamps_ns[:, 1] - BEGIN_NS) // PERIOD_NS
+    assert held.tolist() == [k - k % 2 for k in range(episode.ticks)]
+    assert CameraConfig("x", "x", 1).transport == "raw"
