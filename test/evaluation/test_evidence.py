@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from evaluation.evidence_examples import evaluation
 
-from trace_memory_ros.evaluation.evidence import Evaluation, EvidenceError
+from trace_memory_ros.evaluation.evidence import Evaluation
+from trace_memory_ros.evaluation.plain_data import PlainDataError
 
 
 def test_an_evaluation_survives_json() -> None:
@@ -27,7 +28,7 @@ def test_an_evaluation_survives_json() -> None:
 def test_other_data_is_refused_by_name(spoil: Callable[[dict[str, object]], object], named: str) -> None:
     data = json.loads(json.dumps(evaluation().to_dict()))
     spoil(data)
-    with pytest.raises(EvidenceError, match=named):
+    with pytest.raises(PlainDataError, match=named):
         Evaluation.from_dict(data)
 
 

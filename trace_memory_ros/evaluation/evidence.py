@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from trace_memory_ros.evaluation.plain_data import PlainDataError, read
 
 SCHEMA = 1
 Reasons = Mapping[str, str]
 """Field name -> why it is None."""
-
-T = TypeVar("T")
-
-
-class EvidenceError(ValueError):
-    """Data that is no evidence of this version; the message names the field and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +217,7 @@ class EpisodeEvidence:
 
     @classmethod
     def from_dict(cls, data: object) -> EpisodeEvidence:
-        """Read what `to_dict` wrote. Raises EvidenceError."""
+        """Read what `to_dict` wrote. Raises PlainDataError."""
         return read(cls, data, "episode")
 
 
@@ -278,39 +272,9 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, data: object) -> Evaluation:
-        """Read what `to_dict` wrote. Raises EvidenceError naming the field, and for another schema."""
+        """Read what `to_dict` wrote. Raises PlainDataError naming the field, and for another schema."""
         if isinstance(data, Mapping) and data.get("schema") != SCHEMA:
-            raise EvidenceError(
+            raise PlainDataError(
                 f"evaluation has schema {data.get('schema')!r}, this version reads {SCHEMA}: evaluate again"
             )
         return read(cls, data, "evaluation")
-
-
-def read(cls: type[T], data: object, where: str) -> T:
-    """A dataclass from plain JSON data, nested ones too. Raises EvidenceError naming unknown or missing fields."""
-    if not isinstance(data, Mapping):
-        raise EvidenceError(f"{where} is {type(data).__name__}, not a mapping: evaluate again")
-    hints = typing.get_type_hints(cls)
-    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    if unknown := sorted(set(data) - known):
-        raise EvidenceError(
-            f"{where} has unknown fields {', '.join(unknown)}: it is of another version, evaluate again"
-        )
-    values = {name: _value(hints[name], item, f"{where}.{name}") for name, item in data.items()}
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise EvidenceError(f"{where}: {error}: of another version, evaluate again") from error
-
-
-def _value(hint: Any, item: Any, where: str) -> Any:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return None if item is None else _value(next(p for p in parts if p is not type(None)), item, where)
-    if origin is tuple:
-        if not isinstance(item, list | tuple):
-            raise EvidenceError(f"{where} is {type(item).__name__}, not a list: evaluate again")
-        return tuple(_value(parts[0], one, f"{where}[{i}]") for i, one in enumerate(item))
-    if is_dataclass(hint):
-        return read(typing.cast("type[Any]", hint), item, where)
-    return item

@@ -116,8 +116,8 @@ def chance_figures(by_task: ByTask) -> dict[str, Any]:
 def attribution_figures(by_task: ByTask) -> dict[str, Any]:
     """How many decisions hang on earlier evidence: shares of the decisions that change, and where they come from.
 
-    flipped_by_a_window, flipped_by_a_stretch: without some moment's writes, or its path. flipped_without_earlier: without
-    anything earlier; *_writes, *_path: without the earlier writes alone, or the earlier path alone. strongest_age_s:
+    flipped_by_a_window, flipped_by_a_stretch: without some moment's writes, or its path. flipped_without_earlier:
+    without anything earlier; *_writes, *_path: without the earlier writes alone, or the earlier path. strongest_age_s:
     median time from the strongest moment to the decision; strongest_through_path: share of those that count by path.
     """
     found = [a for episode in _all(by_task) for a in episode.attributions]

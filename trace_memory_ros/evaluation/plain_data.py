@@ -1,0 +1,46 @@
+"""Dataclasses back from the plain data that JSON holds."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class PlainDataError(ValueError):
+    """Data that is not what a dataclass of this version holds; the message names the field and the remedy."""
+
+
+def read(cls: type[T], data: object, where: str) -> T:
+    """A dataclass from what `dataclasses.asdict` made of it, nested ones too, lists for tuples.
+
+    Raises PlainDataError naming unknown or missing fields.
+    """
+    if not isinstance(data, Mapping):
+        raise PlainDataError(f"{where} is {type(data).__name__}, not a mapping: make it again")
+    hints = typing.get_type_hints(cls)
+    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    if unknown := sorted(set(data) - known):
+        raise PlainDataError(f"{where} has unknown fields {', '.join(unknown)}: of another version, make it again")
+    values = {name: _value(hints[name], item, f"{where}.{name}") for name, item in data.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise PlainDataError(f"{where}: {error}: of another version, make it again") from error
+
+
+def _value(hint: Any, item: Any, where: str) -> Any:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if item is None else _value(next(p for p in parts if p is not type(None)), item, where)
+    if origin is tuple:
+        if not isinstance(item, list | tuple):
+            raise PlainDataError(f"{where} is {type(item).__name__}, not a list: make it again")
+        return tuple(_value(parts[0], one, f"{where}[{i}]") for i, one in enumerate(item))
+    if is_dataclass(hint):
+        return read(typing.cast("type[Any]", hint), item, where)
+    return item
