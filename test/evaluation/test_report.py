@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
+from html_pages import assert_needs_nothing_else, parsed, words
 
 from trace_memory_ros.evaluation import charts
 from trace_memory_ros.evaluation.report import write_report
 from trace_memory_ros.evaluation.results import DemoResult
 from trace_memory_ros.evaluation.strips import data_uri
-
-VOID = {"meta", "br", "img"}
-
-
-class Strict(HTMLParser):
-    """Fails on a tag that closes nothing; collects ids and addresses."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        self.links += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def parsed(text: str) -> Strict:
-    parser = Strict()
-    parser.feed(text)
-    parser.close()
-    assert parser.open == []
-    return parser
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +26,11 @@ def page(made: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> str
 
 
 def test_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
-    parser = parsed(page)
-    assert len(parser.ids) == len(set(parser.ids)) > 0
-    for link in parser.links:
-        assert link.startswith("data:image/png;base64,") or link.removeprefix("#") in parser.ids
-    assert not re.search(r"(src|href|url)\s*[=(]\s*[\"']?https?:", page)
+    assert_needs_nothing_else(page)
 
 
 def test_page_says_the_numbers(page: str) -> None:
-    text = re.sub(r"<[^>]+>", " ", re.sub(r"<(svg|style).*?</\1>", "", page, flags=re.DOTALL))
-    text = re.sub(r"\s+", " ", text)
+    text = words(page)
     for told in (
         "All 8 requirements measured are met",
         "0.50 (10 of 20, 95 % CI 0.30-0.70)",

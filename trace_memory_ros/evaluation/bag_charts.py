@@ -45,8 +45,11 @@ def spread(count: int, most: int = MOST_ROWS) -> list[int]:
     return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most))}) if count else []
 
 
-def transform_chart(rows: Sequence[TransformRow]) -> str:
-    """Both diagnostics per transform, with what order-preserving ones and the negative control should reach shaded."""
+def transform_chart(rows: Sequence[TransformRow], *chance: float | None) -> str:
+    """Both diagnostics per transform, with what order-preserving ones and the negative control should reach shaded.
+
+    chance: of either diagnostic, where nothing is remembered in order; dotted.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 0.95 + 0.36 * len(rows)), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -57,6 +60,10 @@ def transform_chart(rows: Sequence[TransformRow]) -> str:
                 _dot(ax, estimate, place, BRANCH if row.control else TRACE)
             ax.set_title(title, loc="left", fontweight="bold")
             ax.set_xlim(0, 103)
+        for ax, level in zip(panels, chance, strict=False):
+            if level is not None:
+                ax.axvline(level, color=FAINT, lw=1.2, ls=(0, (1, 2)), zorder=0)
+        for ax in panels:
             ax.set_xticks((0, 50, 85, 100))
             ax.set_xlabel("recorded history = 100")
         panels[0].set_yticks(range(len(rows)), [row.name.replace("_", " ") for row in rows])

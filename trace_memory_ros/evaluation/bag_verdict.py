@@ -16,6 +16,8 @@ USES_ABOVE = 0.1
 a policy that falls back on one branch decides half of a balanced set as before."""
 IGNORES_BELOW = 0.25
 """Earlier evidence is not used when surely less than this share changes, and not surely more than `USES_ABOVE`."""
+_DECIDING = ("attributions", "flipped", "delta_action", "writes")
+"""Fields whose absence leaves no decision to compare."""
 _UNKNOWN = "It cannot be told whether earlier evidence is used"
 
 
@@ -83,18 +85,16 @@ def verdict(evaluation: Evaluation) -> Verdict:
     changed = sum(bool(t.earlier.flipped) for t in tried)
     low, high = wilson_interval(changed, count)
     shares = f"{changed} of {count} decisions (95 % CI {low:.2f}–{high:.2f})"
-    without = f"what was written more than {tried[0].earlier.present_s:g} s before it"
+    without = f"leaving out what was written more than {tried[0].earlier.present_s:g} s before a decision turns"
+    known = _rightness(tried)
     if low > USES_ABOVE:
-        sentence = f"The policy uses earlier evidence: without {without}, {shares} become another branch"
-        return Verdict(Answer.EARLIER, sentence + _rightness(tried) + _moment(tried) + ".", count, changed)
+        sentence = f"The policy uses earlier evidence: {without} {shares} to another branch{known}{_moment(tried)}."
+        return Verdict(Answer.EARLIER, sentence, count, changed)
     if high < IGNORES_BELOW:
-        sentence = f"Decisions follow the current view only: without {without}, {shares} become another branch"
-        return Verdict(Answer.CURRENT, sentence + _rightness(tried) + ".", count, changed)
-    sentence = (
-        f"{_UNKNOWN}, because {count} decisions are too few: without {without}, {shares} become "
-        "another branch; evaluate more episodes"
-    )
-    return Verdict(Answer.UNKNOWN, sentence + ".", count, changed)
+        sentence = f"Decisions follow the current view only: {without} {shares} to another branch{known}."
+        return Verdict(Answer.CURRENT, sentence, count, changed)
+    few = f"{count} decisions are too few: {without} {shares} to another branch; evaluate more episodes"
+    return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {few}.", count, changed)
 
 
 def _rightness(tried: Sequence[Tried]) -> str:
@@ -125,10 +125,11 @@ def _obstacle(evaluation: Evaluation) -> str:
         return "the checkpoint holds a memory without a policy, so no action can be compared; train it with one"
     if not any(episode.branches for episode in evaluation.episodes):
         return "no branch frame is annotated in these bags; name an annotation topic or file in the recording config"
-    reasons: list[str] = []
-    for episode in evaluation.episodes:
-        parts = [episode.reasons, *(b.reasons for b in episode.branches), *(a.reasons for a in episode.attributions)]
-        reasons += [reason for part in parts for reason in part.values()]
-    if reasons:
-        return max(reasons, key=reasons.count)
+    if not evaluation.settings.get("attribution", True):
+        return "no write was left out; evaluate with attribution"
+    parts = [episode.reasons for episode in evaluation.episodes]
+    parts += [attribution.reasons for episode in evaluation.episodes for attribution in episode.attributions]
+    given = [part[name] for part in parts for name in _DECIDING if name in part]
+    if given:
+        return max(given, key=given.count)
     return "no write lies early enough before a branch"

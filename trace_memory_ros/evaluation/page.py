@@ -20,6 +20,7 @@ code { font-size: .88rem; overflow-wrap: anywhere; }
 .lead { color: var(--faint); margin-bottom: 1.2rem; }
 .verdict { border-left: 6px solid var(--met); font-size: 1.12rem; }
 .verdict.missed { border-left-color: var(--missed); }
+.verdict.unknown { border-left-color: var(--faint); }
 ul.criteria { list-style: none; margin: .8rem 0 0; padding: 0; display: grid; gap: .55rem 1.4rem;
   grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); font-size: .93rem; }
 ul.criteria li { padding-left: 1.7rem; position: relative; }
@@ -31,6 +32,8 @@ table { border-collapse: collapse; }
 table.cells { width: 100%; font-size: .95rem; font-variant-numeric: tabular-nums; }
 table.cells th { text-align: left; font-weight: 500; color: var(--faint); font-size: .84rem; vertical-align: bottom; }
 table.cells th, table.cells td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--rule); }
+table.cells b + small { white-space: nowrap; }
+details summary { cursor: pointer; color: var(--faint); }
 .badge { display: inline-block; padding: 0 .55rem; border-radius: 1rem; background: var(--c); color: #fff;
   font-size: .84rem; font-weight: 600; }
 table.strip th { font-size: .8rem; font-weight: 500; color: var(--faint); padding: 0 .3rem .25rem; text-align: center; }
