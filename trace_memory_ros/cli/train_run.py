@@ -30,7 +30,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     recipe = _recipe(args)
     window = None if args.window is None else PathWindow(stretches=args.window)
-    design = arm_design(args.memory, args.depth, window=window)
+    design = arm_design(args.memory, args.depth, window=window, policy=args.policy)
     training, held_out = _demonstrations(args, recipe, design)
     train_builder, held_builder = build.prepare(design, training, held_out)
     torch.manual_seed(args.seed)

@@ -17,13 +17,23 @@ CLOCK = PathLength(threshold=1.0, deadband=1.0)
 """A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
 
 
+POLICY_OPTIONS: dict[str, dict[str, Any]] = {
+    "diffusion": {"model": 32, "width": 64, "channels": (24, 48), "kernel": 3, "draws": 8},
+}
+"""What a policy family is asked for beyond its defaults: a checkpoint of half a megabyte."""
+
+
 def arm_design(
-    memory: str, depth: int, options: Mapping[str, Any] | None = None, window: PathWindow | None = None
+    memory: str,
+    depth: int,
+    options: Mapping[str, Any] | None = None,
+    window: PathWindow | None = None,
+    policy: str = "act",
 ) -> Design:
     """The design of a mechanism by its registry name, with its matched options unless others are given.
 
-    Mechanisms that read no signature are given none, whatever `depth` and `window` say. Raises ValueError for an
-    unknown name.
+    policy: family of the policy. Mechanisms that read no signature are given none, whatever `depth` and `window` say.
+    Raises ValueError for an unknown name.
     """
     chosen = dict(MATCHED.get(memory, {}) if options is None else options)
     addressed = registry.build(memory, ARM_DIMS, chosen).uses_signature
@@ -35,4 +45,6 @@ def arm_design(
         clock=CLOCK,
         depth=depth if addressed else 0,
         window=window if addressed else None,
+        policy=policy,
+        policy_options=POLICY_OPTIONS.get(policy, {}),
     )
