@@ -1,0 +1,100 @@
+"""`trace-memory train BAGS/` end to end on a handful of tiny bags, and `demonstrate`'s refusals."""
+
+from pathlib import Path
+
+import pytest
+from learning.tiny_bags import ACTIONS, config_file, recording, write_bag, write_bags
+
+from trace_memory_ros.cli.main import main
+from trace_memory_ros.evaluation.summary import read_summary
+from trace_memory_ros.runtime.checkpoint import load
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    places = [
+        "--config",
+        str(folder / "observation.yaml"),
+        "--cache",
+        str(folder / "cache"),
+        "--out",
+        str(folder / "c"),
+    ]
+    short = ["--memory", "none", "--steps", "3", "--chunk", "4", "--held-out", "0.34"]
+    return ["train", str(folder / "bags"), *places, *short, *more]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_bags(tmp_path / "bags", 3, recording(cameras=2))
+    config_file(tmp_path, recording(cameras=2))
+    return tmp_path
+
+
+def test_bags_become_a_checkpoint_and_a_bad_one_is_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bag(folder / "bags" / "cut_off", 9, 0, recording(cameras=2))
+    (file,) = (folder / "bags" / "cut_off").glob("*.mcap")
+    file.write_bytes(file.read_bytes()[:300])
+    assert main(arguments(folder)) == 0
+    said = capsys.readouterr().out
+    assert "cut_off: unusable" in said
+    assert "1 of 7 bags cannot be used" in said
+    assert "left 2, right 2" in said
+    figures = read_summary(folder / "c").figures
+    assert figures["training_episodes"] == 4 and figures["held_out_episodes"] == 2
+    assert [Path(fault["bag"]).name for fault in figures["failed_bags"]] == ["cut_off"] * len(figures["failed_bags"])
+    config = load(folder / "c").config
+    assert config.observation == recording(cameras=2).observation
+    assert config.policy is not None and tuple(config.policy.options["action_names"]) == ACTIONS
+    assert config.task == "bags"
+
+
+def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(folder)) == 0
+    first = read_summary(folder / "c").figures["model_id"]
+    tensors = load(folder / "c").tensors
+    assert main(arguments(folder, "--resume")) == 0
+    assert "resumed at step 3 of 3" in capsys.readouterr().out
+    assert first != ""
+    again = load(folder / "c").tensors
+    assert all((tensors[name] == again[name]).all() for name in tensors)
+    with_other = [word if word != "3" else "5" for word in arguments(folder, "--resume")]
+    assert main(with_other) == 1
+    assert "written by another run" in capsys.readouterr().err
+
+
+def test_without_annotations_it_says_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bags(tmp_path / "bags", 3, recording(annotated=False))
+    config_file(tmp_path, recording(annotated=False))
+    assert main(arguments(tmp_path, "--clock", "every:2", "--task", "shelf", "--episodes", "3")) == 0
+    said = capsys.readouterr().out
+    assert "no branch is annotated" in said
+    assert "held-out chunk error" in said
+    assert "branch accuracy:" not in said
+    assert read_summary(tmp_path / "c").figures["held_out_branch_accuracy"] is None
+    assert load(tmp_path / "c").config.task == "shelf"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (["--clock", "often"], "use path:LENGTH"),
+        (["--held-out", "2"], "held-out share is 2.0"),
+        (["--chunk", "0"], "chunk is 0"),
+        (["--episodes", "0"], "train on at least 1"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    folder: Path, change: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(folder, *change)) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_bags_need_a_configuration_and_must_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(tmp_path)]) == 1
+    assert "need --config" in capsys.readouterr().err
+    assert main(["train", str(tmp_path / "nowhere")]) == 1
+    assert "give folders of bags, or one of the tasks" in capsys.readouterr().err
+    config_file(tmp_path, recording())
+    assert main(["train", str(tmp_path), "--config", str(tmp_path / "observation.yaml")]) == 1
+    assert "holds no bag" in capsys.readouterr().err

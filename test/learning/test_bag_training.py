@@ -1,0 +1,194 @@
+"""Training data out of bags of any robot: unpaired labels, unusable ticks, no annotation, split, clock, references."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learning.tiny_bags import ACTIONS, BRANCH_TICK, TICKS, recording, write_bag, write_bags
+
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.bag_builders import action_channels, choose_clock
+from trace_memory_ros.learning.bag_data import BagDemonstration, split
+from trace_memory_ros.learning.bag_design import BagOptions, parse_clock
+from trace_memory_ros.learning.bag_training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.batches import EpisodeBatch
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
+from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.learning.unpaired import UnpairedSet, chunk_error, partings
+from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
+
+SHORT = Recipe(
+    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=400, reads=6, settle_steps=25, check_pairs=4),
+    steps=4,
+    reads=3,
+    batch_pairs=2,
+    augmentation=Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0),
+)
+OPTIONS = BagOptions(memory="gru", chunk=4, clock=EveryTicks(2))
+
+
+def prepared(folder: Path, config: RecordingConfig, options: BagOptions = OPTIONS, share: float = 0.25) -> Prepared:
+    bags = sorted(path for path in folder.iterdir() if path.is_dir() and path.name != "cache")
+    data, failed = read_bags(bags, config, folder / "cache")
+    assert not failed
+    return prepare(data, config, options, SHORT, share)
+
+
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("annotated")
+    write_bags(folder, 12, recording(cameras=2))
+    return prepared(folder, recording(cameras=2))
+
+
+def test_what_the_robot_is_comes_from_the_configuration(annotated: Prepared) -> None:
+    design, batch = annotated.design, annotated.training.build([0], [1.0], [np.array([0, 3])])
+    assert design.action_names == ACTIONS
+    assert batch.images.shape == (1, 2, 2, 3, 16, 16)
+    assert batch.raw_state.shape == (1, 2, 6)
+    assert action_channels(design) == [4, 3, 5, -1]
+    np.testing.assert_array_equal(batch.reads.state[..., :3], 0.0)
+
+
+def test_a_base_that_moves_is_part_of_the_state(tmp_path: Path) -> None:
+    write_bags(tmp_path, 2, recording(base=True))
+    plan = prepared(tmp_path, recording(base=True), share=0.5)
+    speeds = {float(episode.demo.state[5, 0]) for episode in plan.training.data.episodes}
+    assert speeds == {0.0, 0.1}
+    assert plan.state.active[0]
+
+
+def test_no_scene_is_on_both_sides(annotated: Prepared) -> None:
+    sides = [
+        {episode.demo.scene for episode in b.data.episodes}  # type: ignore[attr-defined]
+        for b in (annotated.training, annotated.held_out)
+    ]
+    assert len(sides[0]) == 9 and len(sides[1]) == 3
+    assert not sides[0] & sides[1]
+
+
+def test_batches_are_balanced_though_labels_are_not(annotated: Prepared) -> None:
+    data = annotated.training.data
+    assert isinstance(data, UnpairedSet)
+    lefts = [e for e in data.episodes if e.demo.answers == (0,)]
+    rights = [e for e in data.episodes if e.demo.answers == (1,)]
+    rare = UnpairedSet([*lefts, *rights[:2]])
+    drawn = [rare.episodes[i].demo.answers for i in rare.draw(np.random.default_rng(0), 4)]
+    assert drawn.count((0,)) == drawn.count((1,)) == 4
+
+
+def test_a_decision_is_judged_by_what_others_did(annotated: Prepared) -> None:
+    held = annotated.held_out
+
+    def expert(batch: EpisodeBatch) -> torch.Tensor:
+        return held.statistics.normalise_actions(batch.actions)
+
+    def mirrored(batch: EpisodeBatch) -> torch.Tensor:
+        elbow = 2.0 * batch.raw_state[..., None, 4:5] - batch.actions[..., :1]
+        return held.statistics.normalise_actions(torch.cat([elbow, batch.actions[..., 1:]], dim=-1))
+
+    assert branch_accuracy(expert, held) == 1.0
+    assert branch_accuracy(mirrored, held) == 0.0
+    assert chunk_error(expert, held) == pytest.approx(0.0, abs=1e-6)
+    assert chunk_error(mirrored, held) > 0.0
+
+
+def test_the_memory_carries_the_cue_of_episodes_without_twins(annotated: Prepared) -> None:
+    torch.manual_seed(0)
+    agent = build.build_agent(annotated.design, annotated.training)
+    lines: list[Progress] = []
+    learn_memory(agent, annotated.training, annotated.held_out, annotated.recipe, 0, lines.append)
+    assert lines[-1].clock_factor == 1.0
+    assert lines[-1].held_out_branch_accuracy is not None
+    assert lines[-1].held_out_branch_accuracy >= 0.8
+    assert lines[-1].held_out_chunk_error is not None
+
+
+def test_ticks_without_joints_are_neither_written_nor_read(tmp_path: Path) -> None:
+    config = recording()
+    write_bags(tmp_path, 3, config)
+    write_bag(tmp_path / "lossy", 7, 0, config, lost=(8, 9, 10, 11, 12))
+    plan = prepared(tmp_path, config, replace(OPTIONS, clock=EveryTicks(1)), share=0.25)
+    (lossy,) = [e for b in (plan.training, plan.held_out) for e in b.data.episodes if e.demo.usable is not None]
+    assert lossy.demo.usable is not None
+    gone = np.flatnonzero(~lossy.demo.usable)
+    assert gone.tolist() == [10, 11, 12]  # before, the sample of tick 7 is fresh enough
+    assert not lossy.write_mask(UpdateClock(EveryTicks(1)))[gone].any()
+    assert not set(gone) & set(lossy.readable)
+    np.testing.assert_array_equal(lossy.state[10], lossy.state[9])
+
+
+def test_without_annotation_reads_lie_anywhere_and_the_branch_is_not_judged(tmp_path: Path) -> None:
+    config = recording(annotated=False)
+    write_bags(tmp_path, 4, config)
+    plan = prepared(tmp_path, config)
+    assert plan.recipe.memory_first.stage_steps < SHORT.memory_first.stage_steps
+    torch.manual_seed(0)
+    agent = build.build_agent(plan.design, plan.training)
+    assert branch_accuracy(agent, plan.held_out) is None
+    last = Trainer(agent, plan.training, plan.held_out, plan.recipe, 0).run(lambda _: None, every=2)
+    assert last.train_branch_accuracy is None
+    assert last.held_out_chunk_error is not None and last.held_out_chunk_error > 0.0
+
+
+def test_a_signature_memory_trains_on_another_robot(annotated: Prepared, tmp_path: Path) -> None:
+    config = recording()
+    write_bags(tmp_path, 3, config)
+    plan = prepared(tmp_path, config, BagOptions("trace", 2, chunk=4), share=0.34)
+    assert isinstance(plan.design.clock, PathLength)
+    agent = build.build_agent(plan.design, plan.training)
+    assert agent.memory.dims.signature == 6 + 36
+    losses = agent.losses(plan.training.build([0, 1], [1.0, 1.0], [np.array([3, BRANCH_TICK])] * 2))
+    assert all(torch.isfinite(value) for value in losses.values())
+
+
+def demo(name: str, scene: str, answer: int) -> BagDemonstration:
+    none = np.zeros((TICKS, 0), np.float32)
+    return BagDemonstration(name, scene, none.astype(np.uint8), none.astype(float), none, (1,), (answer,))
+
+
+def test_the_split_keeps_labels_apart_in_proportion_and_follows_its_seed() -> None:
+    demos = [demo(str(i), str(i), int(i < 6)) for i in range(24)]
+    held = split(demos, 1 / 3, seed=0)[1]
+    assert sum(demos[i].answers == (1,) for i in held) == 2
+    assert len(held) == 8
+    assert split(demos, 1 / 3, seed=0)[1] == held
+    assert split(demos, 1 / 3, seed=1)[1] != held
+
+
+def test_one_scene_cannot_be_split() -> None:
+    with pytest.raises(ValueError, match="at least two scenes"):
+        split([demo("a", "same", 0), demo("b", "same", 1)], 0.5, 0)
+
+
+def test_the_clock_writes_about_as_often_as_asked_for_and_not_for_a_standing_arm() -> None:
+    rng = np.random.default_rng(0)
+    states = [np.cumsum(rng.normal(0, 0.2, (300, 5)), axis=0).astype(np.float32) for _ in range(9)]
+    rule = choose_clock(states, writes=30)
+    writes = [UpdateClock(rule).write_mask(state).sum() for state in states]
+    assert 27 <= np.median(writes) <= 33
+    assert UpdateClock(rule).write_mask(rng.normal(0, 0.01, (300, 5)).astype(np.float32)).sum() == 1
+    with pytest.raises(ValueError, match="never changes"):
+        choose_clock([np.zeros((10, 5), np.float32)])
+
+
+def test_clock_rules_are_read_from_text() -> None:
+    assert parse_clock("path:0.5") == PathLength(0.5, 0.5)
+    assert parse_clock("path:0.5:0.1") == PathLength(0.5, 0.1)
+    assert parse_clock("every:3") == EveryTicks(3)
+    for wrong in ("every:0", "path:x", "often"):
+        with pytest.raises(ValueError, match="clock"):
+            parse_clock(wrong)
+
+
+def test_groups_part_where_they_differ_beyond_their_spread() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(0, 0.1, (2, 8, 20, 3)).astype(np.float32)
+    other[:, 12:, 1] += 1.0
+    assert np.flatnonzero(partings([one, other], np.full(3, 0.2, np.float32)))[0] == 12
