@@ -24,8 +24,8 @@ def tree(request: pytest.FixtureRequest) -> ast.Module:
     return ast.parse(request.param.read_text())
 
 
-def test_both_launch_files_are_there() -> None:
-    assert [path.name for path in FILES] == ["demo.launch.py", "memory.launch.py"]
+def test_all_launch_files_are_there() -> None:
+    assert [path.name for path in FILES] == ["demo.launch.py", "memory.launch.py", "replay.launch.py"]
 
 
 def test_started_nodes_have_a_module_an_executable_and_a_config_file(tree: ast.Module) -> None:

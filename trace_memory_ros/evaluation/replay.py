@@ -10,6 +10,7 @@ from typing import Any
 
 from trace_memory_ros.bags.episodes import EpisodeSpan, spans
 from trace_memory_ros.bags.fields import STATUS
+from trace_memory_ros.bags.messages import CONDITION
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
@@ -179,7 +180,8 @@ class Replay:
     def _plain(self) -> Iterator[ReplayedTick]:
         whole = [EpisodeSpan(str(self.bag), 0, self.reader.begin_ns, self.reader.end_ns)]
         topic = self.recording.topic(CONDITION_TOPIC)
-        listeners = {topic: self._hear} if topic in self.reader.topics else {}
+        heard = topic in self.reader.topics and self.reader.topics[topic].type_names == (CONDITION,)
+        listeners = {topic: self._hear} if heard else {}
         for span in self._episodes() if self._reset else whole:
             ticks = SpanTicks(self.reader, self.recording, span, listeners)
             self._begin_episode()

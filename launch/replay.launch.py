@@ -1,0 +1,75 @@
+"""A bag into a live memory, with RViz: `ros2 launch trace_memory_ros replay.launch.py bag:=BAG checkpoint:=C`."""
+
+import sys
+from importlib.util import find_spec
+
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, RegisterEventHandler
+from launch.substitutions import LaunchConfiguration
+from launch_ros.event_handlers import OnStateTransition
+from launch_ros.parameter_descriptions import ParameterValue
+
+from launch import LaunchContext, LaunchDescription
+from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
+
+CAMERAS = ("overhead", "left_wrist", "right_wrist")
+# What a live run left in the bag plays beside what the memory publishes now, not into it.
+RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
+
+
+def player(context: LaunchContext) -> list[ExecuteProcess]:
+    """`ros2 bag play` where it is installed, else this package's own player; both take the same options."""
+    bag, rate = (LaunchConfiguration(name).perform(context) for name in ("bag", "rate"))
+    space = LaunchConfiguration("namespace").perform(context).strip("/")
+    names = [f"/{space}/{name}" if space else f"/{name}" for name in RECORDED]
+    command = ["ros2", "bag", "play", bag]
+    if find_spec("ros2bag") is None:
+        command = [sys.executable, "-m", "trace_memory_ros.nodes.bag_player_node", bag, "--wait-s", "5"]
+    command += ["--rate", rate, "--remap", *(f"{name}:=/recorded{name}" for name in names)]
+    return [ExecuteProcess(cmd=command, output="screen")]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Launch arguments first, then the processes; the bag begins once the memory is active."""
+    model = {
+        "checkpoint": ParameterValue(LaunchConfiguration("checkpoint"), value_type=str),
+        "reliability": "reliable",
+        "deadline_ms": ParameterValue(LaunchConfiguration("deadline_ms"), value_type=int),
+    }
+    topics = [(f"camera/{camera}/image_raw", LaunchConfiguration(f"{camera}_topic")) for camera in CAMERAS]
+    topics += [("joint_states", LaunchConfiguration("joint_states_topic")), ("odom", LaunchConfiguration("odom_topic"))]
+    camera_arguments = [
+        DeclareLaunchArgument(
+            f"{camera}_topic", default_value=f"camera/{camera}/image_raw", description=f"Image topic of {camera}."
+        )
+        for camera in CAMERAS
+    ]
+    memory = managed("memory_node", model, topics)
+    begin = OnStateTransition(
+        target_lifecycle_node=memory, goal_state="active", entities=[OpaqueFunction(function=player)]
+    )
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("bag", description="Bag folder, or its .mcap or .db3 file."),
+            DeclareLaunchArgument("checkpoint", description="Checkpoint folder, or the name of a shipped one."),
+            DeclareLaunchArgument("rate", default_value="1.0", description="Bag seconds per second."),
+            DeclareLaunchArgument(
+                "deadline_ms", default_value="2000",
+                description="How long a tick waits for late streams; 0 takes the checkpoint's time, as live.",
+            ),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="Namespace of all nodes: that of the topics in the bag.",
+            ),
+            *camera_arguments,
+            DeclareLaunchArgument("joint_states_topic", default_value="joint_states", description="JointState topic."),
+            DeclareLaunchArgument(
+                "odom_topic", default_value="odom",
+                description="Base velocity; unused where the checkpoint masks the base.",
+            ),
+            DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
+            lossless_transport(),
+            RegisterEventHandler(begin),
+            memory,
+            managed("marker_node", {}, topics[3:4]),
+            rviz(),
+        ]
+    )  # fmt: skip

@@ -1,0 +1,208 @@
+"""bag_player_node: publishes a bag at its own pace, bytes as recorded, where there is no `ros2 bag play`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+
+from trace_memory_ros.bags.reader import BagReader
+
+DEPTH = 50
+KEPT_TYPES = ("trace_memory_ros/msg/EpisodeStatus", "tf2_msgs/msg/TFMessage")
+KEPT_TOPICS = ("/tf_static", "/robot_description")
+_BEHIND_S = 0.1
+
+
+@dataclass(frozen=True)
+class PlayOptions:
+    """How to play. rate: bag seconds per wall second; 0 means as fast as it goes.
+
+    topics: absolute names to play, empty for all. remap: absolute old name -> new name. wait_s: wall time to wait for
+    somebody to listen to every topic. loop: begin again at the end.
+    """
+
+    rate: float = 1.0
+    topics: tuple[str, ...] = ()
+    remap: Mapping[str, str] | None = None
+    wait_s: float = 0.0
+    loop: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate < float("inf"):
+            raise ValueError(f"rate = {self.rate}: give a number of at least 0, such as 1.0 for the bag's own pace")
+
+
+@dataclass
+class Played:
+    """What was published: messages, seconds of bag and of wall time, and the longest that one was late."""
+
+    messages: int = 0
+    bag_s: float = 0.0
+    wall_s: float = 0.0
+    late_s: float = 0.0
+
+
+class BagPlayer:
+    """Publishers of `node` for the topics of an open bag; types that are not installed are left out and named."""
+
+    def __init__(self, node: Node, reader: BagReader, options: PlayOptions) -> None:
+        self._node, self._reader, self._options = node, reader, options
+        self.publishers: dict[str, Any] = {}
+        self.left_out: dict[str, str] = {}
+        absent = [topic for topic in options.topics if topic not in reader.topics]
+        if absent:
+            raise ValueError(f"{reader.path} has no topic {', '.join(absent)}; it has {', '.join(reader.topics)}")
+        for name, info in reader.topics.items():
+            if options.topics and name not in options.topics:
+                continue
+            kind = message_class(info.type_name)
+            if kind is None:
+                self.left_out[name] = info.type_name
+                continue
+            new_name = (options.remap or {}).get(name, name)
+            self.publishers[name] = node.create_publisher(kind, new_name, profile(name, info.type_name))
+
+    def unheard(self) -> list[str]:
+        """Topics that nobody subscribes to."""
+        return [p.topic_name for p in self.publishers.values() if not p.get_subscription_count()]
+
+    def wait_for_listeners(self) -> list[str]:
+        """Wait until every topic is listened to, at most `wait_s`; returns those that are not."""
+        deadline = time.monotonic() + self._options.wait_s
+        while self.unheard() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.unheard()
+
+    def play(self, running: Callable[[], bool] = lambda: True) -> Played:
+        """Publish every message when its time has come, until the end or until `running()` is false."""
+        played = Played()
+        begun, start_ns, log_ns = time.monotonic(), self._reader.begin_ns, self._reader.begin_ns
+        rate = self._options.rate
+        for raw in self._reader.messages(list(self.publishers)):
+            if rate:
+                due = begun + 1e-9 * (raw.log_ns - start_ns) / rate
+                if not _sleep_until(due, running):
+                    break
+                played.late_s = max(played.late_s, time.monotonic() - due)
+            elif not running():
+                break
+            self.publishers[raw.topic].publish(bytes(raw.data))
+            played.messages += 1
+            log_ns = raw.log_ns
+        played.bag_s = 1e-9 * (log_ns - start_ns)
+        played.wall_s = time.monotonic() - begun
+        return played
+
+    def drain(self, timeout_s: float = 5.0) -> None:
+        """Wait until reliable listeners have acknowledged everything, so that the end of the bag is not cut off."""
+        for publisher in self.publishers.values():
+            publisher.wait_for_all_acked(Duration(seconds=timeout_s))
+
+
+def message_class(type_name: str) -> Any | None:
+    """The Python class of `package/msg/Name`; None where its package is not installed."""
+    parts = type_name.split("/")
+    if len(parts) != 3:
+        return None
+    try:
+        return getattr(import_module(f"{parts[0]}.{parts[1]}"), parts[2], None)
+    except ImportError:
+        return None
+
+
+def profile(topic: str, type_name: str) -> QoSProfile:
+    """Reliable, which suits every listener; what is said once is kept for those who come late."""
+    kept = topic in KEPT_TOPICS or (type_name in KEPT_TYPES and topic != "/tf")
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=DEPTH,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if kept else DurabilityPolicy.VOLATILE,
+    )
+
+
+def _sleep_until(due: float, running: Callable[[], bool]) -> bool:
+    """False if `running()` became false meanwhile."""
+    while (left := due - time.monotonic()) > 0:
+        if not running():
+            return False
+        time.sleep(min(left, 0.1))
+    return running()
+
+
+def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
+    """Command line without its `--ros-args` part."""
+    parser = argparse.ArgumentParser(prog="bag_player_node", description=__doc__)
+    parser.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
+    parser.add_argument("--rate", type=float, default=1.0, help="bag seconds per second; 0: as fast as it goes")
+    parser.add_argument("--topics", nargs="+", default=(), help="topics to play (default: all)")
+    parser.add_argument("--remap", nargs="+", default=(), metavar="OLD:=NEW", help="publish OLD under the name NEW")
+    parser.add_argument("--wait-s", type=float, default=0.0, help="wait at most so long for listeners to every topic")
+    parser.add_argument("--loop", action="store_true", help="begin again at the end")
+    parsed = parser.parse_args(arguments)
+    remap = dict(rule.split(":=", 1) for rule in parsed.remap if ":=" in rule)
+    wrong = [rule for rule in parsed.remap if ":=" not in rule]
+    if wrong:
+        parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW")
+    return parsed.bag, PlayOptions(parsed.rate, tuple(parsed.topics), remap, parsed.wait_s, parsed.loop)
+
+
+def play(node: Node, bag: Path, options: PlayOptions) -> None:
+    """Play a bag until its end or until rclpy is shut down. Raises ValueError naming what is wrong."""
+    logger = node.get_logger()
+    with BagReader(bag) as reader:
+        player = BagPlayer(node, reader, options)
+        for topic, type_name in player.left_out.items():
+            logger.warning(f"{topic} is left out: {type_name} is not installed")
+        unheard = player.wait_for_listeners()
+        if unheard:
+            logger.warning(f"nobody listens to {', '.join(unheard)}")
+        logger.info(f"playing {len(player.publishers)} topics of {bag}")
+        while True:
+            played = player.play(rclpy.ok)
+            text = f"{played.messages} messages, {played.bag_s:.1f} s of bag in {played.wall_s:.1f} s"
+            logger.info(text)
+            if played.late_s > _BEHIND_S:
+                logger.warning(f"messages were up to {played.late_s:.2f} s late: play at a lower rate")
+            if not options.loop or not rclpy.ok():
+                break
+        if rclpy.ok():
+            player.drain()
+        for fault in reader.faults:
+            logger.warning(str(fault))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Entry point of the executable; returns 1 for a bag that cannot be played."""
+    given = [*sys.argv] if args is None else ["bag_player_node", *args]
+    bag, options = parse(remove_ros_args(given)[1:])
+    rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: rclpy.try_shutdown())
+    node = rclpy.create_node("bag_player_node")
+    try:
+        play(node, bag, options)
+    except (ValueError, OSError) as error:
+        node.get_logger().error(str(error))
+        return 1
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
