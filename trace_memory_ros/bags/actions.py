@@ -28,7 +28,10 @@ class _Command:
 
 
 class CommandTrack:
-    """Commands of one episode, those stamped before its begin left out. refused: how many could not be used; fault: why the first of them."""
+    """Commands of one episode, those stamped before its begin left out.
+
+    refused: how many could not be used; fault: why the first of them. unstamped: header stamps of zero.
+    """
 
     def __init__(self, config: ActionConfig, begin_stamp_ns: int = FIRST_NS) -> None:
         self.config = config

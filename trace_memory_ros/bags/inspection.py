@@ -1,0 +1,230 @@
+"""Proposes a recording configuration from what a bag holds, and names what it lacks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.survey import TopicSurvey, survey
+from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig, ObservationConfig
+
+TICK_MS = 100
+LEAST_STALE_MS = 100
+EPISODE_GAP_MS = 2000.0
+COMMAND_WORDS = re.compile(r"command|cmd|target|desired|goal|leader|action|reference")
+BRANCH_WORDS = re.compile(r"branch|annotation|label")
+GENERIC = {"image", "image_raw", "image_color", "image_rect", "image_rect_color", "compressed", "raw", "color", "rgb"}
+DEPTHS = ("16UC1", "32FC1")
+
+Surveys = Mapping[str, TopicSurvey]
+
+
+@dataclass
+class Proposal:
+    """What `inspect` found. recording: None where no observation can be made. uses: topic -> what it is taken for.
+
+    missing: what an imitation learner needs and the bag lacks. notes: what a person should decide.
+    """
+
+    bag: str
+    topics: Surveys
+    recording: RecordingConfig | None = None
+    uses: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    faults: list[BagFault] = field(default_factory=list)
+
+    def yaml(self) -> str:
+        """The proposal as a file that `RecordingConfig.load` reads; empty where there is none."""
+        if self.recording is None:
+            return ""
+        comments = [f"# missing: {text}" for text in self.missing] + [f"# {text}" for text in self.notes]
+        head = [f"# Proposed from {Path(self.bag).name}; docs/bags.md explains every key.", *comments]
+        plain: dict[str, Any] = self.recording.to_dict()
+        return "\n".join(head) + "\n" + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=110)
+
+
+def inspect(bag: str | Path) -> Proposal:
+    """Propose a configuration for bags like this one. Raises BagFault for a bag that cannot be read."""
+    with BagReader(bag) as reader:
+        topics = survey(reader)
+        proposal = Proposal(str(bag), topics, faults=reader.faults)
+    cameras = _cameras(proposal)
+    joints, streams = _joints(proposal)
+    base = _base(proposal)
+    actions = _actions(proposal)
+    if not cameras:
+        proposal.missing.append("a camera: no sensor_msgs/Image or CompressedImage topic of colour or grey images")
+    if not streams:
+        proposal.missing.append("joint positions: no sensor_msgs/JointState topic with a position per name")
+    if actions is None:
+        proposal.missing.append(
+            "commands: no trajectory_msgs/JointTrajectory topic, nor a JointState topic named like a command; "
+            "without them a bag can be replayed and evaluated, not learned from"
+        )
+    if not cameras or not streams:
+        return proposal
+    period_ms = _tick_period(proposal)
+    observation = ObservationConfig(
+        cameras=tuple(CameraConfig(n, t, _stale_ms(topics["/" + t], period_ms), transport=k) for n, t, k in cameras),
+        joints=joints,
+        joint_streams=tuple(
+            JointStreamConfig(name, topic, _stale_ms(topics["/" + topic], period_ms), given)
+            for name, topic, given in streams
+        ),
+        base=None
+        if base is None
+        else BaseStreamConfig(*base[:2], _stale_ms(topics["/" + base[1]], period_ms), base[2]),
+        base_masked=base is None,
+        tick_period_ms=period_ms,
+        deadline_ms=2 * period_ms,
+    )
+    proposal.recording = RecordingConfig(observation, actions, _episodes(proposal, cameras[0][1]), _branches(proposal))
+    return proposal
+
+
+def _relative(topic: str) -> str:
+    return topic.lstrip("/")
+
+
+def _of_type(proposal: Proposal, *types: str) -> dict[str, TopicSurvey]:
+    """Topics of these types that hold readable messages, most messages first."""
+    chosen = {n: s for n, s in proposal.topics.items() if s.info.type_name in types and s.stamps_ns}
+    return dict(sorted(chosen.items(), key=lambda item: -item[1].info.messages))
+
+
+def _cameras(proposal: Proposal) -> list[tuple[str, str, str]]:
+    """Name, relative topic and transport of every colour or grey camera, raw where both are recorded."""
+    found: list[tuple[str, str, str]] = []
+    images = _of_type(proposal, fields.IMAGE, fields.COMPRESSED)
+    for topic in sorted(images, key=lambda name: (images[name].info.type_name != fields.IMAGE, name)):
+        compressed = images[topic].info.type_name == fields.COMPRESSED
+        layout = images[topic].formats.most_common(1)[0][0] if images[topic].formats else ""
+        if layout.startswith(DEPTHS) or "compressedDepth" in layout:
+            proposal.notes.append(f"{topic} is depth and left out: add it as a camera if the policy shall see it")
+        elif compressed and topic.removesuffix("/compressed") in images:
+            proposal.notes.append(f"{topic} repeats {topic.removesuffix('/compressed')} and is left out")
+        else:
+            name = _unique(_camera_name(topic), [other for other, _, _ in found])
+            found.append((name, _relative(topic), "compressed" if compressed else "raw"))
+            proposal.uses[topic] = f"camera {name}"
+    return sorted(found, key=lambda camera: camera[1])
+
+
+def _camera_name(topic: str) -> str:
+    parts = [part for part in topic.split("/") if part and part not in GENERIC]
+    if len(parts) > 1 and parts[0] in ("camera", "cameras"):
+        parts = parts[1:]
+    return "_".join(parts) or "camera"
+
+
+def _unique(name: str, taken: list[str]) -> str:
+    count = 2
+    chosen = name
+    while chosen in taken:
+        chosen, count = f"{name}_{count}", count + 1
+    return chosen
+
+
+def _joints(proposal: Proposal) -> tuple[tuple[str, ...], list[tuple[str, str, tuple[str, ...]]]]:
+    """All joints, and name, relative topic and joints of the topics that give them; topics of most joints first."""
+    joints: list[str] = []
+    streams: list[tuple[str, str, tuple[str, ...]]] = []
+    states = {t: s for t, s in _of_type(proposal, fields.JOINTS).items() if not COMMAND_WORDS.search(t)}
+    for topic, found in sorted(states.items(), key=lambda item: (-len(_main_names(item[1])), item[0])):
+        names = _main_names(found)
+        new = tuple(name for name in names if name not in joints)
+        if not new:
+            proposal.notes.append(f"{topic} gives no joint that another topic does not give: left out")
+            continue
+        if len(found.names) > 1:
+            proposal.notes.append(
+                f"{topic} carries {len(found.names)} different sets of joints, as from several publishers: a message "
+                "without the configured joints makes its tick unusable; republish them as one"
+            )
+        joints += new
+        name = _unique(_relative(topic).replace("/", "_"), [other for other, _, _ in streams])
+        streams.append((name, _relative(topic), new))
+        proposal.uses[topic] = f"{len(new)} joints"
+    if len(streams) == 1:
+        streams = [(streams[0][0], streams[0][1], ())]
+    return tuple(joints), streams
+
+
+def _main_names(found: TopicSurvey) -> tuple[str, ...]:
+    whole = [(count, names) for names, count in found.names.items() if names]
+    return max(whole)[1] if whole else ()
+
+
+def _base(proposal: Proposal) -> tuple[str, str, str] | None:
+    """Name, relative topic and kind of a base that moves; None for a fixed one."""
+    for topic, found in _of_type(proposal, fields.ODOMETRY, fields.TWIST).items():
+        if COMMAND_WORDS.search(topic):
+            continue
+        kind = "twist" if found.info.type_name == fields.TWIST else "odometry"
+        if found.moves:
+            proposal.uses[topic] = f"base velocity ({kind})"
+            return _relative(topic).replace("/", "_"), _relative(topic), kind
+        proposal.notes.append(f"{topic} never moves in this bag: the base is taken for fixed (base_masked: true)")
+    return None
+
+
+def _actions(proposal: Proposal) -> ActionConfig | None:
+    commands = {t: s for t, s in _of_type(proposal, fields.TRAJECTORY).items() if _main_names(s)}
+    kind = "joint_trajectory"
+    if not commands:
+        states = _of_type(proposal, fields.JOINTS).items()
+        commands = {t: s for t, s in states if COMMAND_WORDS.search(t) and _main_names(s)}
+        kind = "joint_state"
+    if not commands:
+        return None
+    topic, *others = commands
+    for other in others:
+        proposal.notes.append(f"{other} carries commands too and is left out: one topic must name every actuator")
+    proposal.uses[topic] = "actions"
+    return ActionConfig(_relative(topic), kind, _main_names(commands[topic]))
+
+
+def _tick_period(proposal: Proposal) -> int:
+    """100 ms, or the period of the slowest stream that is used where that is longer."""
+    used = [proposal.topics[t] for t, use in proposal.uses.items() if use != "actions"]
+    slowest = max((found.period_ms or 0.0 for found in used), default=0.0)
+    return TICK_MS if slowest < 1.05 * TICK_MS else math.ceil(slowest / 10 - 1e-6) * 10
+
+
+def _stale_ms(found: TopicSurvey, tick_ms: int) -> int:
+    """Two and a half periods of the stream or the ticks, and above what its own jitter reaches."""
+    period = max(found.period_ms or 0.0, 0.0)
+    limit = max(2.5 * period, tick_ms, LEAST_STALE_MS, 1.5 * min(found.longest_ms, 4 * period))
+    return math.ceil(limit / 10 - 1e-6) * 10
+
+
+def _episodes(proposal: Proposal, clock: str) -> EpisodeRule:
+    for topic, found in proposal.topics.items():
+        if found.info.type_name == fields.STATUS and found.info.messages:
+            proposal.uses[topic] = "episodes"
+            return EpisodeRule("topic", _relative(topic))
+    gaps = int((proposal.topics["/" + clock].gaps_ms > EPISODE_GAP_MS).sum())
+    if gaps:
+        proposal.notes.append(f"the first camera pauses {gaps} times for over 2 s: the bag is cut there")
+        return EpisodeRule("gap", gap_s=EPISODE_GAP_MS / 1e3)
+    return EpisodeRule()
+
+
+def _branches(proposal: Proposal) -> BranchConfig | None:
+    for topic, found in proposal.topics.items():
+        text = found.info.type_name in (fields.TEXT, *fields.INTEGERS)
+        if text and BRANCH_WORDS.search(topic) and found.info.messages:
+            proposal.uses[topic] = "branches"
+            return BranchConfig(topic=_relative(topic))
+    return None

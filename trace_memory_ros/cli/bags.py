@@ -1,0 +1,95 @@
+"""`trace-memory bags inspect BAG` and `trace-memory bags check BAG...`: what a bag holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trace_memory_ros.bags.inspection import Proposal
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand and its two."""
+    parser = subparsers.add_parser("bags", help="look into rosbag2 recordings: propose a configuration, find faults")
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    inspecting = actions.add_parser("inspect", help="propose a configuration from a bag and name what it lacks")
+    inspecting.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
+    inspecting.add_argument("--out", type=Path, help="file to write the proposal to, such as observation.yaml")
+    inspecting.set_defaults(run=inspect)
+    checking = actions.add_parser("check", help="decode bags and print a verdict for each")
+    checking.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
+    checking.add_argument("--config", type=Path, help="recording configuration (default: proposed from each bag)")
+    checking.set_defaults(run=check)
+
+
+def inspect(args: argparse.Namespace) -> int:
+    """Print topics, what is missing, and the proposal; returns 1 where no observation can be made."""
+    from trace_memory_ros.bags.build import decode_bag
+    from trace_memory_ros.bags.inspection import inspect as look_into
+
+    proposal = look_into(args.bag)
+    _show_topics(proposal)
+    for text in proposal.missing:
+        print(f"missing: {text}")
+    for text in proposal.notes:
+        print(f"note: {text}")
+    if proposal.recording is None:
+        print("no configuration can be proposed: record what is missing")
+        return 1
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(proposal.yaml(), encoding="utf-8")
+        print(f"written to {args.out}")
+    else:
+        print()
+        print(proposal.yaml())
+    episodes, verdict = decode_bag(args.bag, proposal.recording)
+    print(f"with it: {len(episodes)} episodes, {sum(e.ticks for e in episodes)} ticks, "
+          f"{sum(int(e.usable.sum()) for e in episodes)} of them usable")  # fmt: skip
+    print(verdict)
+    return 0
+
+
+def _show_topics(proposal: Proposal) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("topic", "type", "messages", "Hz", "taken for", title=str(proposal.bag))
+    for name, found in sorted(proposal.topics.items()):
+        rate = "" if found.rate_hz is None else f"{found.rate_hz:.1f}"
+        use = proposal.uses.get(name, "")
+        table.add_row(name, found.info.type_name, str(found.info.messages), rate, use)
+    Console().print(table)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Print each bag's verdict; returns 1 where a bag cannot be used at all."""
+    from collections import Counter
+
+    from trace_memory_ros.bags.build import decode_bag
+    from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
+    from trace_memory_ros.bags.inspection import inspect as look_into
+    from trace_memory_ros.bags.layout import find_bags
+    from trace_memory_ros.bags.recording import RecordingConfig
+
+    chosen = None if args.config is None else RecordingConfig.load(args.config)
+    grades: Counter[Grade] = Counter()
+    for bag in [bag for path in args.bags for bag in find_bags(path)]:
+        try:
+            recording = chosen
+            if recording is None:
+                proposal = look_into(bag)
+                recording = proposal.recording
+                if recording is None:
+                    raise BagFault(bag, f"lacks {'; '.join(proposal.missing)}", "topics", "record what is missing")
+            episodes, verdict = decode_bag(bag, recording)
+        except BagFault as fault:
+            episodes, verdict = [], verdict_of(bag, [fault], usable=False)
+        ticks, usable = sum(e.ticks for e in episodes), sum(int(e.usable.sum()) for e in episodes)
+        head, *faults = str(verdict).splitlines()
+        print(f"{head} ({len(episodes)} episodes, {usable} of {ticks} ticks usable)", *faults, sep="\n", flush=True)
+        grades[verdict.grade] += 1
+    print(", ".join(f"{count} {grade.value}" for grade, count in grades.items()))
+    return 1 if grades[Grade.UNUSABLE] else 0
