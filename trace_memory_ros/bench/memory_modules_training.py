@@ -52,7 +52,7 @@ def _stage(folder: Path, number: int) -> Path:
 def _train(
     design: Design, task: str, recipe: Recipe, seed: int, start: Path | None, demos: Path, folder: Path
 ) -> dict[str, Any]:
-    training, held_out = _prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
+    training, held_out = prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
     torch.manual_seed(seed)
     agent = build.build_agent(design, training)
     if start is not None:
@@ -86,9 +86,10 @@ def _demonstrations(task: str, pairs: int, held_out_pairs: int, demos: Path) -> 
 
 
 @lru_cache(maxsize=4)
-def _prepared(
+def prepared(
     task: str, depth: int, window: PathWindow | None, pairs: int, held_out_pairs: int, demos: Path
 ) -> tuple[BatchBuilder, BatchBuilder]:
+    """Batches of a task's training and held-out demonstrations; kept, since many runs need the same."""
     training, held_out = _demonstrations(task, pairs, held_out_pairs, demos)
     return build.prepare(_data_design(depth, window), training, held_out)
 

@@ -23,6 +23,11 @@ POLICY_OPTIONS: dict[str, dict[str, Any]] = {
 """What a policy family is asked for beyond its defaults: a checkpoint of half a megabyte."""
 
 
+def checkpoint_name(task: str, memory: str, policy: str = "act") -> str:
+    """Folder name that a trained checkpoint is shipped and found under."""
+    return f"{task}_{memory}" if policy == "act" else f"{task}_{memory}_{policy}"
+
+
 def arm_design(
     memory: str,
     depth: int,
