@@ -18,7 +18,7 @@ RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
 
 def player(context: LaunchContext) -> list[ExecuteProcess]:
     """`ros2 bag play` where it is installed, else this package's own player; both take the same options."""
-    bag, rate = (LaunchConfiguration(name).perform(context) for name in ("bag", "rate"))
+    bag, rate = LaunchConfiguration("bag").perform(context), LaunchConfiguration("rate").perform(context)
     space = LaunchConfiguration("namespace").perform(context).strip("/")
     names = [f"/{space}/{name}" if space else f"/{name}" for name in RECORDED]
     command = ["ros2", "bag", "play", bag]
