@@ -25,6 +25,7 @@ from trace_memory_ros.bench.memory_modules_plan import (
 from trace_memory_ros.bench.memory_modules_plots import write_plots
 from trace_memory_ros.bench.memory_modules_table import figures_of, show
 from trace_memory_ros.bench.memory_modules_training import train_base
+from trace_memory_ros.bench.options import names_of
 from trace_memory_ros.evaluation.workers import do_all
 
 SEEDS = 3
@@ -35,8 +36,8 @@ console = Console()
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Tasks, rows, seeds, workers."""
-    parser.add_argument("--task", type=_names(TASKS), default=TASKS, help="tasks, by comma (default: all)")
-    parser.add_argument("--rows", type=_names(tuple(ROWS)), default=tuple(ROWS), help="rows, by comma (default: all)")
+    parser.add_argument("--task", type=names_of(TASKS), default=TASKS, help="tasks, by comma (default: all)")
+    parser.add_argument("--rows", type=names_of(ROWS), default=tuple(ROWS), help="rows, by comma (default: all)")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"training seeds (default: {SEEDS})")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="evaluation pairs per training seed (default: 9)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
@@ -104,13 +105,3 @@ def prepare(plan: Plan, workers: int) -> None:
 
 def _say(line: str) -> None:
     console.print(line, highlight=False, soft_wrap=True)
-
-
-def _names(known: tuple[str, ...]) -> Any:
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(part.strip() for part in text.split(","))
-        if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(known)}")
-        return names
-
-    return parse
