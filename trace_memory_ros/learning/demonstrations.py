@@ -93,6 +93,10 @@ def _cache_key(config: ObservationConfig) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
+def _folder(cache: Path, task: str, config: ObservationConfig) -> Path:
+    return cache / task / _cache_key(config)
+
+
 def _stem(scenario: Scenario) -> str:
     """File name of a demonstration; scenarios of one pair and task that differ in anything else differ in it."""
     name = f"{scenario.seed}_{scenario.cue}"
@@ -135,6 +139,37 @@ def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, fo
         env.close()
 
 
+def render(
+    task: str,
+    seeds: list[int],
+    config: ObservationConfig,
+    cache: Path,
+    workers: int = 1,
+    scenario_of: ScenarioOf = default_scenario,
+) -> Iterator[tuple[Scenario, Scenario]]:
+    """Render what `cache` lacks of counterfactual pairs (same seed, cue 0 and 1); yields each once it is there.
+
+    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. Interrupted renderings
+    resume: a finished episode is never rendered again.
+    """
+    folder = _folder(cache, task, config)
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
+    missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
+    if workers > 1 and len(missing) > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            futures = {pair: pool.submit(_collect_pair, pair, config, folder) for pair in missing}
+            for pair in pairs:
+                if pair in futures:
+                    futures[pair].result()
+                yield pair
+        return
+    for pair in pairs:
+        if pair in missing:
+            _collect_pair(pair, config, folder)
+        yield pair
+
+
 def collect(
     task: str,
     seeds: list[int],
@@ -143,29 +178,8 @@ def collect(
     workers: int = 1,
     scenario_of: ScenarioOf = default_scenario,
 ) -> Iterator[tuple[Demonstration, Demonstration]]:
-    """Counterfactual pairs (same seed, cue 0 and 1) of `task`, rendered once into `cache` and read back after.
-
-    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. Interrupted collections
-    resume: a finished episode is never rendered again.
-    """
-    folder = cache / task / _cache_key(config)
-    folder.mkdir(parents=True, exist_ok=True)
-    pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
-    missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
-
-    def load(pair: tuple[Scenario, Scenario]) -> tuple[Demonstration, Demonstration]:
+    """Counterfactual pairs of `task`, rendered once into `cache` (see `render`) and read back after."""
+    folder = _folder(cache, task, config)
+    for pair in render(task, seeds, config, cache, workers, scenario_of):
         one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario) for scenario in pair)
-        return one, other
-
-    if workers > 1 and len(missing) > 1:
-        with ProcessPoolExecutor(workers) as pool:
-            futures = {pair: pool.submit(_collect_pair, pair, config, folder) for pair in missing}
-            for pair in pairs:
-                if pair in futures:
-                    futures[pair].result()
-                yield load(pair)
-        return
-    for pair in pairs:
-        if pair in missing:
-            _collect_pair(pair, config, folder)
-        yield load(pair)
+        yield one, other
