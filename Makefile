@@ -6,6 +6,7 @@ SHELL := /bin/bash
 EPISODES ?=
 TASK ?=
 MEMORY ?=
+POLICY ?=
 NAME ?= signature
 OPTIONS ?=
 PYTEST ?=
@@ -25,8 +26,8 @@ test: build  ## the whole suite (PYTEST="-k name" passes options on)
 lint: build  ## ruff, mypy and the import table
 	@scripts/lint.sh
 
-demo: build  ## memories side by side over ROS 2 topics (EPISODES=20 TASK=colour MEMORY=trace)
-	@scripts/run.sh python -m trace_memory_ros.cli.main demo $(if $(EPISODES),--episodes $(EPISODES)) $(if $(TASK),--task $(TASK)) $(if $(MEMORY),--memory $(MEMORY))
+demo: build  ## memories side by side over ROS 2 topics (EPISODES=20 TASK=colour MEMORY=trace POLICY=diffusion)
+	@scripts/run.sh python -m trace_memory_ros.cli.main demo $(if $(EPISODES),--episodes $(EPISODES)) $(if $(TASK),--task $(TASK)) $(if $(MEMORY),--memory $(MEMORY)) $(if $(POLICY),--policy $(POLICY))
 
 bench: build  ## one benchmark (NAME=signature OPTIONS=--quick)
 	@scripts/run.sh python -m trace_memory_ros.cli.main bench $(NAME) $(OPTIONS)

@@ -53,6 +53,15 @@ def test_every_cell_sees_the_same_unseen_balanced_episodes(shelf: Path) -> None:
     assert sum(e.bag for cell in cells for e in cell.episodes) == 1
 
 
+def test_another_policy_has_checkpoints_of_its_own(shelf: Path) -> None:
+    (shelf / "colour_trace_diffusion").mkdir()
+    wanted = {"tasks": ("colour",), "policy": "diffusion"}
+    cells = lockstep_cells(options(shelf, memories=("trace",), **wanted))
+    assert [cell.checkpoint.name for cell in cells] == ["colour_trace_diffusion"]
+    with pytest.raises(ValueError, match=r"colour_none_diffusion.*train colour --memory none --policy diffusion --out"):
+        lockstep_cells(options(shelf, memories=("none",), **wanted))
+
+
 @pytest.mark.parametrize(
     ("changed", "trace", "none"),
     [

@@ -14,8 +14,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--episodes", type=int, default=4, help="episodes per task and memory, even (default: 4)")
     parser.add_argument("--task", default="origin,colour", help="tasks, comma-separated (default: origin,colour)")
     parser.add_argument(
-        "--memory", default="trace,gru,none", help="memories, comma-separated (default: trace,gru,none)"
+        "--memory", help="memories, comma-separated (default: trace,gru,none; with another policy trace,none)"
     )
+    parser.add_argument("--policy", default="act", help="policy family: act or diffusion (default: act)")
     parser.add_argument("--pause-seconds", type=float, default=60.0, help="pause between cue and branch (default: 60)")
     parser.add_argument("--pause-episodes", type=int, help="episodes with the pause per task and memory (default: few)")
     parser.add_argument(
@@ -42,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from trace_memory_ros.evaluation.summary import write_summary
     from trace_memory_ros.nodes.demo import DemoFailed, DemoOptions, run_demo
 
+    args.memory = args.memory or ("trace,gru,none" if args.policy == "act" else "trace,none")
     options = DemoOptions(
         tasks=_names(args.task),
         memories=_names(args.memory),
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         jobs=args.jobs,
         out=args.out,
         weights=args.weights,
+        policy=args.policy,
     )
     console = Console()
     try:
@@ -74,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace) -> str:
     """The command that gives these results again; nothing that names this machine's folders."""
     parts = [f"--episodes {args.episodes}", f"--task {args.task}", f"--memory {args.memory}"]
+    if args.policy != "act":
+        parts.append(f"--policy {args.policy}")
     if args.pause_episodes is not None:
         parts.append(f"--pause-episodes {args.pause_episodes}")
     parts += [f"--pause-seconds {args.pause_seconds:g}", f"--realtime-seconds {args.realtime_seconds:g}"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED, held_out_scenarios
 from trace_memory_ros.evaluation.results import Mode
+from trace_memory_ros.learning.arm import checkpoint_name
 from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.tasks.arm.names import ONE_CUE_TASKS
 from trace_memory_ros.tasks.arm.scenario import Scenario
@@ -26,7 +27,7 @@ class DemoOptions:
     pause_episodes: with the inserted pause, per task and memory; None: 2 of the first memory, or from 10 episodes on as
     many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the
     first memory; 0 for not at all. jobs: cells run at once, 0 to decide by the cores. weights: folder of
-    `<task>_<memory>` checkpoints instead of the shipped ones. Raises ValueError naming value and remedy.
+    `<task>_<memory>` checkpoints instead of the shipped ones. policy: its family. Raises ValueError naming value and remedy.
     """
 
     tasks: tuple[str, ...] = ONE_CUE_TASKS
@@ -38,6 +39,7 @@ class DemoOptions:
     jobs: int = 0
     out: Path = Path("out/demo")
     weights: Path | None = None
+    policy: str = "act"
 
     def __post_init__(self) -> None:
         for task in self.tasks:
@@ -103,9 +105,9 @@ class CellPlan:
         return f"{self.task}_{self.memory}{self.note}"
 
 
-def checkpoint_of(task: str, memory: str, weights: Path | None) -> Path:
+def checkpoint_of(task: str, memory: str, weights: Path | None, policy: str = "act") -> Path:
     """Folder of a checkpoint. Raises `ValueError` with the command that trains it."""
-    name = f"{task}_{memory}"
+    name = checkpoint_name(task, memory, policy)
     try:
         if weights is None:
             return find_checkpoint(name)
@@ -115,7 +117,8 @@ def checkpoint_of(task: str, memory: str, weights: Path | None) -> Path:
     except ValueError as error:
         problem = str(error)
     folder = weights or Path("weights")
-    raise ValueError(f"{problem}; train it: trace-memory train {task} --memory {memory} --out {folder / name}")
+    family = "" if policy == "act" else f" --policy {policy}"
+    raise ValueError(f"{problem}; train it: trace-memory train {task} --memory {memory}{family} --out {folder / name}")
 
 
 def lockstep_cells(options: DemoOptions) -> list[CellPlan]:
@@ -125,7 +128,7 @@ def lockstep_cells(options: DemoOptions) -> list[CellPlan]:
         for memory in options.memories:
             bag = (task, memory) == (options.tasks[0], options.memories[0])
             episodes = tuple(_lockstep_episodes(task, memory, options, bag))
-            checkpoint = checkpoint_of(task, memory, options.weights)
+            checkpoint = checkpoint_of(task, memory, options.weights, options.policy)
             if episodes:
                 cells.append(CellPlan(task, memory, checkpoint, episodes))
     return sorted(cells, key=_simulated_s, reverse=True)
@@ -141,7 +144,7 @@ def realtime_cells(options: DemoOptions) -> list[CellPlan]:
     for task in options.tasks:
         scenarios = [Scenario(task, FIRST_REALTIME_SEED + i // 2, i % 2) for i in range(count)]
         episodes = tuple(PlannedEpisode(scenario, Mode.REALTIME) for scenario in scenarios)
-        cells.append(CellPlan(task, memory, checkpoint_of(task, memory, options.weights), episodes, "_realtime"))
+        cells.append(CellPlan(task, memory, checkpoint_of(task, memory, options.weights, options.policy), episodes, "_realtime"))
     return cells
 
 
