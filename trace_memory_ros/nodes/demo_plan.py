@@ -27,7 +27,8 @@ class DemoOptions:
     pause_episodes: with the inserted pause, per task and memory; None: 2 of the first memory, or from 10 episodes on as
     many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the
     first memory; 0 for not at all. jobs: cells run at once, 0 to decide by the cores. weights: folder of
-    `<task>_<memory>` checkpoints instead of the shipped ones. policy: its family. Raises ValueError naming value and remedy.
+    `<task>_<memory>` checkpoints instead of the shipped ones. policy: its family. Raises ValueError naming value and
+    remedy.
     """
 
     tasks: tuple[str, ...] = ONE_CUE_TASKS
@@ -144,7 +145,8 @@ def realtime_cells(options: DemoOptions) -> list[CellPlan]:
     for task in options.tasks:
         scenarios = [Scenario(task, FIRST_REALTIME_SEED + i // 2, i % 2) for i in range(count)]
         episodes = tuple(PlannedEpisode(scenario, Mode.REALTIME) for scenario in scenarios)
-        cells.append(CellPlan(task, memory, checkpoint_of(task, memory, options.weights, options.policy), episodes, "_realtime"))
+        checkpoint = checkpoint_of(task, memory, options.weights, options.policy)
+        cells.append(CellPlan(task, memory, checkpoint, episodes, "_realtime"))
     return cells
 
 
