@@ -1,5 +1,6 @@
 """What the sequence benchmark asks of memories, and how it counts."""
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,9 +52,13 @@ def test_figures_of_another_plan_do_not_count(tmp_path: Path) -> None:
     assert bench._figures(plan, "gru", seeds=1) == {"runs": 0}
 
 
-def test_unknown_rows_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"rows memristor are unknown: choose from none, gru"):
-        bench.run(tmp_path, True, "gru,memristor", 1, 1, tmp_path)
+def test_unknown_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    bench.add_options(parser)
+    assert parser.parse_args(["--rows", "gru, trace"]).rows == ("gru", "trace")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--rows", "gru,memristor"])
+    assert "memristor: choose from none, gru" in capsys.readouterr().err
 
 
 def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import torch
 from rich.console import Console
 
 from trace_memory_ros.bench.memory_modules_plan import DEPTH, ROWS, digest, row_design
-from trace_memory_ros.bench.store import FAILURE, Store
+from trace_memory_ros.bench.options import names_of
+from trace_memory_ros.bench.store import Store
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.evaluation.statistics import bootstrap_interval
 from trace_memory_ros.evaluation.workers import do_all
@@ -21,11 +22,12 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import TrainingSet
-from trace_memory_ros.learning.demonstrations import collect
+from trace_memory_ros.learning.demonstrations import ScenarioOf, collect, render
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.tasks.arm.curriculum import default_scenario
 from trace_memory_ros.tasks.arm.scenario import Scenario
 from trace_memory_ros.tasks.arm.seeding import generator
 
@@ -89,32 +91,28 @@ class Plan:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Rows, seeds, workers."""
-    parser.add_argument("--rows", default=",".join(ROWS), help="rows, by comma (default: all)")
+    parser.add_argument("--rows", type=names_of(ROWS), default=tuple(ROWS), help="rows, by comma (default: all)")
     parser.add_argument("--seeds", type=int, default=3, help="training seeds (default: 3)")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
 
 
-def run(out_dir: Path, quick: bool, rows: str, seeds: int, workers: int, demos: Path) -> dict[str, Any]:
+def run(out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: int, demos: Path) -> dict[str, Any]:
     """Train each row on mixed sequences and count right decisions; kept runs are not done again."""
-    chosen = tuple(rows.split(","))
-    unknown = [row for row in chosen if row not in ROWS]
-    if unknown:
-        raise ValueError(f"rows {', '.join(unknown)} are unknown: choose from {', '.join(ROWS)}")
     plan = Plan(COLUMNS, 9, RECIPE, out_dir, demos)
     if quick:
         plan = replace(plan, columns=(COLUMNS[0], COLUMNS[2]), pairs=3)
         seeds = 1
     console = Console()
-    runs = [(row, seed) for seed in range(seeds) for row in chosen]
-    _collect_all(plan)
+    runs = [(row, seed) for seed in range(seeds) for row in rows]
+    _render_all(plan)
     lost = do_all(partial(carry_out, plan), runs, workers, console.print)
     return {
         "seeds": seeds,
         "episodes_per_seed": 2 * plan.pairs,
         "signature_depth": DEPTH,
         "columns": [column.label for column in plan.columns],
-        "rows": {row: _figures(plan, row, seeds) for row in chosen},
+        "rows": {row: _figures(plan, row, seeds) for row in rows},
         "failed": {f"{row} seed {seed}": reason for (row, seed), reason in lost},
         "recipe": plan.recipe.to_dict(),
     }
@@ -125,7 +123,6 @@ def carry_out(plan: Plan, job: tuple[str, int]) -> str:
     row, seed = job
     store = Store(plan.folder(row, seed))
     figures = store.get("figures", plan.settings(), lambda: measure(plan, row, seed))
-    store.remove(FAILURE)
     shares = ", ".join(f"{label} {np.mean(np.concatenate(d)):.2f}" for label, d in figures["right"].items())
     return f"{row} seed {seed}: {shares}"
 
@@ -158,22 +155,21 @@ def measure(plan: Plan, row: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _collect_all(plan: Plan) -> None:
+def _render_all(plan: Plan) -> None:
     """Render what is missing before any worker looks for it."""
     observation = row_design("none").observation
     for seeds, scenario_of in _sets(plan):
-        options = {} if scenario_of is None else {"scenario_of": scenario_of}
-        for _ in collect(TASK, seeds, observation, plan.demos, **options):
+        for _ in render(TASK, seeds, observation, plan.demos, scenario_of=scenario_of):
             pass
 
 
-def _sets(plan: Plan) -> list[tuple[list[int], Any]]:
+def _sets(plan: Plan) -> list[tuple[list[int], ScenarioOf]]:
     """Seeds and kind of episodes of the training split, the held-out split and every column."""
     recipe = plan.recipe
     evaluation = list(range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + plan.pairs))
     return [
-        (recipe.training_seeds, None),
-        (recipe.held_out_seeds, None),
+        (recipe.training_seeds, default_scenario),
+        (recipe.held_out_seeds, default_scenario),
         *((evaluation, column.scenario) for column in plan.columns),
     ]
 
@@ -187,8 +183,7 @@ def _builders(
     seen = design.observation
     pairs = []
     for seeds, scenario_of in _sets(plan):
-        options = {} if scenario_of is None else {"scenario_of": scenario_of}
-        pairs.append(list(collect(TASK, seeds, seen, plan.demos, **options)))
+        pairs.append(list(collect(TASK, seeds, seen, plan.demos, scenario_of=scenario_of)))
     training, held_out = build.prepare(design, pairs[0], pairs[1])
     statistics = training.statistics
     sets = (TrainingSet.build(p, statistics.state, depth, seen.thumbnail_px, window) for p in pairs[2:])
