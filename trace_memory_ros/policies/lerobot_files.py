@@ -89,6 +89,11 @@ def check_action_names(names: Sequence[str], config: Any) -> None:
         raise ValueError(f"{len(names)} action names ({', '.join(names)}) for a policy of {actions} actions")
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """What `adapter.yaml` says, once it is checked against the files beside it. Raises LerobotCheckpointError."""
+    return _read(path)[0]
+
+
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     try:
         weights = (path / WEIGHTS).read_bytes()
