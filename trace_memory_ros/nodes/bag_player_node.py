@@ -17,13 +17,13 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import remove_ros_args
 
 from trace_memory_ros.bags.reader import BagReader
 
 DEPTH = 50
 KEPT_TYPES = ("trace_memory_ros/msg/EpisodeStatus", "tf2_msgs/msg/TFMessage")
 KEPT_TOPICS = ("/tf_static", "/robot_description")
+ROS_ARGUMENTS = "--ros-args"
 _BEHIND_S = 0.1
 
 
@@ -188,9 +188,11 @@ def play(node: Node, bag: Path, options: PlayOptions) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Entry point of the executable; returns 1 for a bag that cannot be played."""
-    given = [*sys.argv] if args is None else ["bag_player_node", *args]
-    bag, options = parse(remove_ros_args(given)[1:])
-    rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
+    given = list(sys.argv[1:] if args is None else args)
+    # Not left to rclpy, which takes every OLD:=NEW for a rule of its own.
+    ours = given.index(ROS_ARGUMENTS) if ROS_ARGUMENTS in given else len(given)
+    bag, options = parse(given[:ours])
+    rclpy.init(args=["bag_player_node", *given[ours:]], signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: rclpy.try_shutdown())
     node = rclpy.create_node("bag_player_node")
