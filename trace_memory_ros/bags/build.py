@@ -35,7 +35,7 @@ def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpi
                 episodes.append(decode_episode(reader, recording, span))
             faults = reader.faults
     except BagFault as fault:
-        return [], verdict_of(bag, [*faults, fault], usable=False)
+        return [], verdict_of(bag, [*faults, *fault.also, fault], usable=False)
     faults = list(dict.fromkeys([*faults, *(note for episode in episodes for note in episode.notes)]))
     usable = any(episode.usable.any() for episode in episodes)
     return [episode for episode in episodes if episode.ticks], verdict_of(bag, faults, usable)

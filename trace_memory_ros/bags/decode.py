@@ -49,12 +49,13 @@ class Sink(Protocol):
 class FeedCounters:
     """Of one stream. malformed: payloads that cannot be read; placed: those of them whose stamp could be.
 
-    unstamped: header stamps of zero.
+    ahead: refused for a stamp far ahead. unstamped: header stamps of zero.
     """
 
     fed: int = 0
     malformed: int = 0
     placed: int = 0
+    ahead: int = 0
     unstamped: int = 0
 
 
@@ -94,7 +95,8 @@ class Feeder:
             cdr = Cdr(raw.data)
             stamp_ns = cdr.header().stamp_ns
             counters.unstamped += stamp_ns == 0
-            self._pushes[raw.type_name](stream, stamp_ns, raw.log_ns, cdr)
+            verdict = self._pushes[raw.type_name](stream, stamp_ns, raw.log_ns, cdr)
+            counters.ahead += verdict is Verdict.AHEAD
             counters.fed += 1
         except CdrError as error:
             counters.malformed += 1

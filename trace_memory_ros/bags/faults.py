@@ -7,7 +7,12 @@ from enum import StrEnum
 
 
 class BagFault(ValueError):
-    """One thing wrong with a bag. bag: its path. where: file and byte, topic, or tick. remedy: what to do about it."""
+    """One thing wrong with a bag. bag: its path. where: file and byte, topic, or tick. remedy: what to do about it.
+
+    also: what else had been found wrong when this one was raised.
+    """
+
+    also: tuple[BagFault, ...] = ()
 
     def __init__(self, bag: object, what: str, where: str, remedy: str) -> None:
         super().__init__(str(bag), what, where, remedy)

@@ -15,6 +15,7 @@ from trace_memory_ros.bags.ticks import SpanTicks
 from trace_memory_ros.observation.types import Observation
 
 ONE_CLOCK = "stamp every message when its sample is taken, all by one clock"
+SILENCE = ("no sample on ", "the newest sample on ")
 
 
 def episode_faults(
@@ -51,13 +52,13 @@ def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[Bag
             yield fault(fed.malformed, what, "restore the bag from a copy, or record again")
         if fed.unstamped:
             yield fault(fed.unstamped, "have a stamp of zero", f"let the driver fill header.stamp: {ONE_CLOCK}")
-        refused = counted.rejected - fed.placed
-        texts = [text.partition(": ")[2] for text in ticks.observer.faults if text.startswith(f"{stream.name}: ")]
-        if refused > 0 and texts:
-            what, _, remedy = texts[0].rpartition(": ")
-            yield fault(refused, f"are unusable ({what or texts[0]})", remedy or "correct the publisher")
-        elif refused > 0:
-            yield fault(refused, "are stamped far ahead of the other streams", ONE_CLOCK)
+        refused, texts = counted.rejected - fed.placed, _content_faults(ticks, stream.name)
+        ahead = min(fed.ahead, refused) if texts else refused
+        if refused > ahead:
+            what, remedy = _split(texts[0])
+            yield fault(refused - ahead, f"are unusable ({what})", remedy)
+        if ahead:
+            yield fault(ahead, "are stamped far ahead of the other streams", ONE_CLOCK)
         if counted.out_of_order:
             what = "are stamped as one before them, or earlier: they are left out"
             yield fault(counted.out_of_order, what, f"one publisher per topic, rising stamps: {ONE_CLOCK}")
@@ -65,6 +66,18 @@ def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[Bag
             yield fault(
                 counted.late, "were recorded after their tick had fired", "speed the stream up, or record again"
             )
+
+
+def _content_faults(ticks: SpanTicks, stream: str) -> list[str]:
+    """Texts about messages of a stream, without its name; those about its silence left out."""
+    texts = [text.removeprefix(f"{stream}: ") for text in ticks.observer.faults if text.startswith(f"{stream}: ")]
+    return [text for text in texts if not text.startswith(SILENCE)]
+
+
+def _split(text: str) -> tuple[str, str]:
+    """What is wrong, and the remedy, of a fault's text; either sign may part them."""
+    at = max(text.rfind("; "), text.rfind(": "))
+    return (text[:at], text[at + 2 :]) if at > 0 else (text, "check the publisher, or record again")
 
 
 def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagFault]:
@@ -78,12 +91,11 @@ def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagF
     texts = Counter(text for observation in seen for text in observation.faults.values())
     first = {text: k for k, o in reversed(list(enumerate(seen))) for text in o.faults.values()}
     for text, count in texts.most_common():
-        what, separator, remedy = text.rpartition("; ")
-        if not separator:
-            what, _, remedy = text.rpartition(": ")
+        stream, _, rest = text.partition(": ")
+        what, remedy = _split(rest)
         yield BagFault(
             span.bag,
-            f"{count} of {len(seen)} ticks cannot be used: {what}",
+            f"{count} of {len(seen)} ticks cannot be used: {stream}: {what}",
             f"{where}, tick {first[text]}",
             remedy,
         )

@@ -94,12 +94,16 @@ class BagReader:
         self._claims = layout.counts
         times = [span for storage in self._storages if (span := storage.times_ns()) is not None]
         if not times:
-            raise BagFault(
+            fault = BagFault(
                 self.path,
                 "holds no messages",
                 ", ".join(file.name for file in layout.files),
                 "record again: check that the topics are published, and that QoS lets the recorder receive them",
             )
+            if any(storage.faults for storage in self._storages):
+                fault = BagFault(self.path, "holds no message that can be read", "all files", "restore it from a copy")
+            fault.also = tuple(self.faults)
+            raise fault
         self.begin_ns = min(first for first, _ in times)
         self.end_ns = max(last for _, last in times) + 1
 
