@@ -60,7 +60,7 @@ def write_bag(bag: Path, scene: int, side: int, config: RecordingConfig, lost: t
     rng = np.random.default_rng([scene, side])
     path = rng.normal(0.0, 0.15, (TICKS, len(JOINTS))).cumsum(axis=0)
     cameras = [camera.topic for camera in config.observation.cameras]
-    topics = {topic: fields.IMAGE for topic in cameras} | {"joints": fields.JOINTS, "targets": fields.TRAJECTORY}
+    topics = dict.fromkeys(cameras, fields.IMAGE) | {"joints": fields.JOINTS, "targets": fields.TRAJECTORY}
     topics |= {"wheels": fields.ODOMETRY, "episode": fields.STATUS, "branch": fields.TEXT}
     with BagFileWriter(bag, topics) as writer:
         for tick in range(TICKS):

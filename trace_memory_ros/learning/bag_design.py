@@ -24,6 +24,8 @@ from trace_memory_ros.signature.normalise import Standardiser
 
 NEAR_MS = 500
 """How long after a branch the robot's own motion does not yet tell it."""
+START_SHARE = 0.2
+"""Of the joint phase's reads: where twins part is not always known, and most robots pick something up first."""
 STAGE_STEPS_WITHOUT_BRANCHES = 150
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
@@ -80,11 +82,12 @@ def state_of(config: ObservationConfig, training: Sequence[BagDemonstration], fl
 def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[BagDemonstration]) -> Recipe:
     """The recipe without what needs a simulator, at the robot's own tick period.
 
-    Where no episode has a branch, no accuracy tells when a stage of the curriculum is mastered: each takes a fixed
-    number of steps.
+    Where no two episodes differ in a branch's label, no accuracy tells when a stage of the curriculum is mastered: each
+    takes a fixed number of steps.
     """
-    recipe = replace(recipe, branch_reach=max(2, round(NEAR_MS / tick_period_ms)))
-    if any(demo.answers for demo in training):
+    shares = replace(recipe.shares, start=START_SHARE)
+    recipe = replace(recipe, branch_reach=max(2, round(NEAR_MS / tick_period_ms)), shares=shares)
+    if len({demo.answers[0] for demo in training if demo.answers}) > 1:
         return recipe
     first = recipe.memory_first
     steps = min(first.stage_steps, STAGE_STEPS_WITHOUT_BRANCHES)

@@ -17,6 +17,7 @@ from trace_memory_ros.learning.references import BranchReferences
 
 PROBE_EVERY = 10
 PROBES = 12
+PROBED = 32
 TOGETHER = 8
 
 
@@ -70,7 +71,6 @@ def partings(groups: Sequence[NDArray[np.float32]], least: NDArray[np.float32]) 
     return np.asarray((apart > np.maximum(least, 2.0 * spread)).any(axis=1))
 
 
-@torch.no_grad()
 def label_accuracy(
     model: ChunkModel,
     builder: BatchBuilder,
@@ -85,23 +85,41 @@ def label_accuracy(
     """
     right: dict[tuple[int, int], list[bool]] = {}
     for indices in _alike(builder, _some(builder, episodes)):
-        reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
-        batch = builder.build(indices, [clock_factor] * len(indices), reads)
-        predicted = references.relative(model(batch), batch.raw_state)
-        for row, index in enumerate(indices):
-            for branch, answer in enumerate(builder.data.episodes[index].demo.answers):
-                verdict = references.right(branch, answer, predicted[row, branch], batch.valid[row, branch])
-                if verdict is not None:
-                    right.setdefault((branch, answer), []).append(verdict)
+        for branch, answer, verdict in label_verdicts(model, builder, references, indices, clock_factor):
+            right.setdefault((branch, answer), []).append(verdict)
     return float(np.mean([np.mean(verdicts) for verdicts in right.values()])) if right else None
 
 
 @torch.no_grad()
+def label_verdicts(
+    model: ChunkModel,
+    builder: BatchBuilder,
+    references: BranchReferences,
+    indices: Sequence[int],
+    clock_factor: float = 1.0,
+) -> list[tuple[int, int, bool]]:
+    """Branch, answer and whether it was right, of the decisions of `indices` that can be judged.
+
+    These episodes must have equally many decisions.
+    """
+    reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
+    batch = builder.build(list(indices), [clock_factor] * len(indices), reads)
+    predicted = references.relative(model(batch), batch.raw_state)
+    found = []
+    for row, index in enumerate(indices):
+        for branch, answer in enumerate(builder.data.episodes[index].demo.answers):
+            verdict = references.right(branch, answer, predicted[row, branch], batch.valid[row, branch])
+            if verdict is not None:
+                found.append((branch, answer, verdict))
+    return found
+
+
+@torch.no_grad()
 def chunk_error(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0) -> float:
-    """Mean absolute error of chunks in standard deviations of the actions, at ticks spread over every episode."""
+    """Mean absolute error of chunks in standard deviations of the actions, at ticks spread over up to 32 episodes."""
     total = count = 0.0
-    for index, episode in enumerate(builder.data.episodes):
-        ticks = episode.readable[::PROBE_EVERY]
+    for index in _some(builder, PROBED):
+        ticks = builder.data.episodes[index].readable[::PROBE_EVERY]
         ticks = ticks[np.linspace(0, len(ticks) - 1, min(PROBES, len(ticks))).astype(int)]
         batch = builder.build([index], [clock_factor], [ticks])
         error = (model(batch) - builder.statistics.normalise_actions(batch.actions)).abs().mean(dim=-1)
