@@ -1,0 +1,143 @@
+"""A policy of an installed package that takes seconds per chunk: ticks go on, and so does the memory's history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fixtures import tiny_checkpoint
+from nodes.conftest import READY_S
+from nodes.robot import CAMERAS, Robot, picture, posture
+from policies.installed import install, slow_project
+
+from trace_memory_ros.nodes import conversion
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.runtime import checkpoint
+from trace_memory_ros.runtime.checkpoint import PolicyConfig
+from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+
+SECONDS = 1.0
+TICKS = 40
+POLICY = "slow/policy_node"
+
+
+def slow_checkpoint(folder: Path) -> Path:
+    """A tiny memory under a policy of the family `slow`: chunks of 200 ticks, a new one wanted after every 2."""
+    tiny_checkpoint(folder / "tiny")
+    loaded = checkpoint.load(folder / "tiny")
+    shape = {name: loaded.policy.options[f"memory_{name}"] for name in ("tokens", "width", "address")}
+    options = {"action_names": list(ACTION_NAMES), "condition": shape, "ticks": 200, "execute": 2, "seconds": SECONDS}
+    tensors = {name: tensor for name, tensor in loaded.tensors.items() if not name.startswith("policy.")}
+    checkpoint.save(folder / "slow", replace(loaded.config, policy=PolicyConfig("slow", options)), tensors)
+    return folder / "slow"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("slow")
+    install(slow_project(path / "project"), path / "site")
+    slow_checkpoint(path)
+    return path
+
+
+def environment(folder: Path, domain_id: int) -> dict[str, str]:
+    paths = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**private_environment(domain_id), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+@pytest.fixture(scope="module")
+def robot(folder: Path, domain_id: int) -> Iterator[Robot]:
+    model = {"checkpoint": str(folder / "slow"), "reliability": "reliable", "autostart": True}
+    patient = {**model, "diagnostics_rate_hz": 20.0, "input_wait_ms": 10_000, "chunk_wait_ms": 0}
+    specs = [
+        NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="slow"),
+        NodeSpec("policy_node", patient, namespace="slow"),
+    ]
+    with NodeGroup(specs, folder / "logs", environment(folder, domain_id)) as group:
+        group.wait_ready(READY_S)
+        robot = Robot(domain_id, "slow")
+        robot.wait_matched()
+        robot.reset("memory_node")
+        yield robot
+        robot.client.close()
+        group.check_alive()
+
+
+def replayed(folder: Path, ticks: int) -> list[Condition]:
+    """What the memory says where there is no policy at all."""
+    runtime = MemoryRuntime.from_checkpoint(folder / "slow")
+    observer = LockstepObserver(checkpoint.load(folder / "slow").config.observation)
+    conditions = []
+    for seed in range(ticks):
+        images = {camera: picture(10 * seed + i) for i, camera in enumerate(CAMERAS)}
+        conditions.append(runtime.tick(observer.observe(images, posture(seed)))[0])
+    return conditions
+
+
+def answered(robot: Robot, stamp_ns: int) -> np.ndarray:
+    def found() -> list[np.ndarray]:
+        return [
+            conversion.command_targets(command, ACTION_NAMES)
+            for command in robot.commands
+            if conversion.stamp_ns(command.header.stamp) == stamp_ns
+        ]
+
+    robot.wait(found, f"a command for {stamp_ns}")
+    return found()[0]
+
+
+def test_ticks_and_memory_go_on_while_a_slow_policy_thinks(robot: Robot, folder: Path) -> None:
+    stamps, commands = [], []
+    for seed in range(TICKS):
+        stamps.append(robot.send_tick(seed))
+        commands.append(answered(robot, stamps[-1])[0])
+    robot.wait(lambda: all(stamp in robot.conditions for stamp in stamps), "all conditions")
+    live = [robot.conditions[stamp] for stamp in stamps]
+    expected = replayed(folder, TICKS)
+    assert [condition.tick for condition in live] == list(range(TICKS))
+    for published, replay in zip(live, expected, strict=True):
+        for name in ("tokens", "vector", "read_weights", "address"):
+            np.testing.assert_array_equal(np.asarray(getattr(published, name)), np.ravel(getattr(replay, name)))
+        assert published.wrote == replay.wrote
+    # Every tick was answered from some chunk, and each chunk from the condition of the tick that began it.
+    said = {float(condition.vector[0]): tick for tick, condition in enumerate(expected)}
+    begun = [said[float(np.float32(value))] for value in commands]
+    assert begun[0] == 0
+    assert begun == sorted(begun)
+    assert all(tick >= start for tick, start in enumerate(begun))
+    assert len(set(begun)) < TICKS // 2, "a chunk of a second cannot be new at every second tick"
+
+    def late() -> bool:
+        status = robot.health.get(POLICY)
+        return status is not None and any(v.key == "late_chunks" and int(v.value) > 0 for v in status.values)
+
+    robot.wait(late, "late_chunks in /diagnostics")
+
+
+def test_a_family_that_is_not_installed_fails_configuration_by_name(folder: Path, domain_id: int) -> None:
+    spec = NodeSpec("policy_node", {"checkpoint": str(folder / "slow"), "autostart": True}, namespace="bare")
+    process = NodeProcess(spec, folder / "logs", private_environment(domain_id))
+    try:
+        with pytest.raises(NodeFailed, match=r"policy family 'slow' is unknown here: there are act, diffusion"):
+            process.wait_ready(READY_S)
+    finally:
+        process.stop()
+
+
+def test_actuators_of_another_robot_fail_configuration_naming_both(folder: Path, domain_id: int) -> None:
+    model = {"checkpoint": str(folder / "tiny"), "autostart": True, "actuators": "lift, grip"}
+    process = NodeProcess(
+        NodeSpec("policy_node", model, namespace="lift"), folder / "logs", private_environment(domain_id)
+    )
+    try:
+        with pytest.raises(NodeFailed, match=r"commands left_joint_1, .* and nothing for lift, grip of parameter"):
+            process.wait_ready(READY_S)
+    finally:
+        process.stop()
