@@ -17,8 +17,6 @@ from trace_memory_ros.learning.references import BranchReferences
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.runtime.clock import UpdateClock
 
-COARSE = 1.5
-"""Clock factor from which a show of the cues could pass between two writes; beyond the jitter of the final clock."""
 START_TICKS = 60
 """What counts as the start of an episode: until the part is picked."""
 
@@ -96,7 +94,7 @@ class BatchBuilder:
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
         due = episode.write_mask(scaled(self.clock, factor))
-        if factor > COARSE and episode.demo.shown is not None:
+        if factor > 1.0 and episode.demo.shown is not None:
             due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)
 
