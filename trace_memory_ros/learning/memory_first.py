@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,10 +13,26 @@ from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import Progress
-from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.unpaired import chunk_error
 
 PHASE = "memory"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is learned from, at how coarse a clock, for how many steps at most, at what share of the learning rate."""
+
+    training: BatchBuilder
+    held_out: BatchBuilder
+    clock_factor: float
+    steps: int
+    rate: float = 1.0
+
+
+def delay_stages(training: BatchBuilder, held_out: BatchBuilder, first: MemoryFirst) -> list[Stage]:
+    """The curriculum on the delay alone: all episodes at each clock factor in turn."""
+    return [Stage(training, held_out, factor, first.stage_steps) for factor in first.clock_factors]
 
 
 def learn_memory(
@@ -25,40 +42,59 @@ def learn_memory(
     recipe: Recipe,
     seed: int,
     report: Callable[[Progress], None],
+    stages: Sequence[Stage] = (),
+    head: Callable[[Agent], Foreteller] = Foreteller,
 ) -> Foreteller:
-    """Train encoder and memory in place until the last clock factor is mastered, or its steps are spent.
+    """Train encoder and memory in place until the last stage is mastered, or its steps are spent.
 
-    Returns them under the head they were trained with.
+    stages: by default `delay_stages`. Returns encoder and memory under the `head` they were trained with.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one.
     """
     first = recipe.memory_first
+    stages = stages or delay_stages(training, held_out, first)
     torch.manual_seed(seed)
-    model = Foreteller(agent)
+    model = head(agent)
     parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
     total = 0
-    for stage, factor in enumerate(first.clock_factors):
-        last = stage == len(first.clock_factors) - 1
+    for number, stage in enumerate(stages):
+        last = number == len(stages) - 1
         mastered_at = None
-        for step in range(1, first.stage_steps + 1):
-            agent.memory.anneal((stage + step / first.stage_steps) / len(first.clock_factors))
-            rng = np.random.default_rng([seed, 1, stage, step])
+        for group in optimiser.param_groups:
+            group["lr"] = first.learning_rate * stage.rate
+        for step in range(1, stage.steps + 1):
+            agent.memory.anneal((number + step / stage.steps) / len(stages))
+            rng = np.random.default_rng([seed, 1, number, step])
             batch = draw_batch(
-                training, recipe, rng, factor, first.batch_pairs, first.reads, first.shares, pictures=False
+                stage.training,
+                recipe,
+                rng,
+                stage.clock_factor,
+                first.batch_pairs,
+                first.reads,
+                first.shares,
+                pictures=False,
             )
             losses = descend(model, optimiser, batch, recipe, total)
             total += 1
             if step % first.check_steps == 0:
-                model.eval()
-                train = branch_accuracy(model, training, factor, first.check_pairs)
-                held = branch_accuracy(model, held_out, factor, first.check_pairs)
-                error = None if held_out.references is None else chunk_error(model, held_out, factor)
-                model.train()
-                report(Progress(PHASE, total, factor, losses, train, held, error))
+                progress = _check(model, stage, first.check_pairs, total, losses)
+                report(progress)
+                train = progress.train_branch_accuracy
                 mastered = train is not None and train >= first.enough
                 mastered_at = mastered_at or (step if mastered else None)
                 if mastered_at and (not last or step >= mastered_at + first.settle_steps):
                     break
     return model
+
+
+def _check(model: Foreteller, stage: Stage, pairs: int, total: int, losses: dict[str, float]) -> Progress:
+    model.eval()
+    factor = stage.clock_factor
+    train = branch_accuracy(model, stage.training, factor, pairs)
+    held = branch_accuracy(model, stage.held_out, factor, pairs)
+    error = None if stage.held_out.references is None else chunk_error(model, stage.held_out, factor)
+    model.train()
+    return Progress(PHASE, total, factor, losses, train, held, error)
