@@ -11,7 +11,7 @@ from trace_memory_ros.bench.store import Store
 from trace_memory_ros.learning.demonstrations import collect
 from trace_memory_ros.observation.config import default_arm
 
-PLAN = bench.Plan(bench.COLUMNS[:2], 2, bench.RECIPE, Path("out"), Path("demos"))
+PLAN = bench.Plan(bench.COLUMNS[:2], 2, bench.RECIPE, bench.LESSONS, Path("out"), Path("demos"))
 
 
 @pytest.mark.parametrize("column", bench.COLUMNS, ids=lambda column: column.label)
@@ -79,3 +79,23 @@ def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> N
     shown = pairs[0][0].shown
     assert len(coarse) < len(fine)
     assert [t for t in coarse if shown[t]] == [t for t in fine if shown[t]]
+
+
+def test_lessons_hold_no_more_cues_than_they_say_and_weigh_the_joints_that_decide(tmp_path: Path) -> None:
+    from trace_memory_ros.bench import memory_sequence_training as learn
+    from trace_memory_ros.bench.memory_modules_plan import row_design
+    from trace_memory_ros.learning import build
+
+    columns = (bench.Column("1 cue", 1), bench.Column("2 cues", 2))
+    pairs = [p for c in columns for p in collect("sequence", [5], default_arm(), tmp_path, scenario_of=c.scenario)]
+    varied = learn.recombined(pairs)
+    assert len(varied) == learn.VARIANTS[1] + learn.VARIANTS[2]
+    assert len({twins[0].answers for twins in varied if len(twins[0].answers) == 2}) > 1
+    builder, _ = build.prepare(row_design("gru"), varied, pairs)
+    assert learn.up_to(builder, 1).data.pairs == learn.VARIANTS[1]
+    assert learn.up_to(builder, 6).data.pairs == len(varied)
+    weights = learn.joint_weights(builder)
+    assert weights.mean() == pytest.approx(1.0)
+    left_arm, right_arm = weights[:7], weights[7:14]
+    assert (left_arm == left_arm.min()).all()
+    assert right_arm.max() == pytest.approx(learn.DECISIVE_WEIGHT * float(left_arm.min()))

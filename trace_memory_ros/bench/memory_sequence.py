@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from trace_memory_ros.bench.memory_modules_plan import DEPTH, ROWS, digest, row_design
+from trace_memory_ros.bench.memory_modules_plan import DEPTH, QUICK_ROWS, ROWS, digest, row_design
+from trace_memory_ros.bench.memory_sequence_training import HEAD_LESSONS, LESSONS, RECIPE, Lesson, recombined, train
 from trace_memory_ros.bench.options import names_of
 from trace_memory_ros.bench.store import Store
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
@@ -22,19 +23,18 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import TrainingSet
-from trace_memory_ros.learning.demonstrations import ScenarioOf, collect, render
-from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.demonstrations import Demonstration, ScenarioOf, collect, render
 from trace_memory_ros.learning.progress import Progress
-from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.recombine import Twins
+from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.tasks.arm.curriculum import default_scenario
 from trace_memory_ros.tasks.arm.scenario import Scenario
 from trace_memory_ros.tasks.arm.seeding import generator
 
 TASK = "sequence"
-SCHEMA = 1
-RECIPE = replace(Recipe(), memory_first=MemoryFirst(clock_factors=(8.0, 4.0, 2.0, 1.0), stage_steps=200))
-"""The memory-first phase alone: what a memory holds is asked of a small head, without pictures or a policy."""
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,16 @@ class Plan:
     columns: tuple[Column, ...]
     pairs: int
     recipe: Recipe
+    lessons: tuple[Lesson, ...]
     out_dir: Path
     demos: Path
 
     def folder(self, row: str, seed: int) -> Path:
         """Where a run's figures are kept."""
         design = row_design(row)
-        content = [SCHEMA, self.recipe.to_dict(), design.memory, dict(design.options), design.depth, str(design.window)]
+        lessons = [asdict(lesson) for lesson in self.lessons]
+        mechanism = [design.memory, dict(design.options), design.depth, str(design.window)]
+        content = [SCHEMA, self.recipe.to_dict(), lessons, *mechanism]
         return self.out_dir / "runs" / f"{row}-{seed}-{digest(content)}"
 
     def settings(self) -> dict[str, Any]:
@@ -99,10 +102,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: int, demos: Path) -> dict[str, Any]:
     """Train each row on mixed sequences and count right decisions; kept runs are not done again."""
-    plan = Plan(COLUMNS, 9, RECIPE, out_dir, demos)
+    plan = Plan(COLUMNS, 9, RECIPE, LESSONS, out_dir, demos)
     if quick:
         plan = replace(plan, columns=(COLUMNS[0], COLUMNS[2]), pairs=3)
         seeds = 1
+        rows = tuple(row for row in rows if row in QUICK_ROWS) or rows[:1]
     console = Console()
     runs = [(row, seed) for seed in range(seeds) for row in rows]
     _render_all(plan)
@@ -115,6 +119,7 @@ def run(out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: 
         "rows": {row: _figures(plan, row, seeds) for row in rows},
         "failed": {f"{row} seed {seed}": reason for (row, seed), reason in lost},
         "recipe": plan.recipe.to_dict(),
+        "lessons": [asdict(lesson) for lesson in plan.lessons],
     }
 
 
@@ -135,10 +140,8 @@ def measure(plan: Plan, row: str, seed: int) -> dict[str, Any]:
     agent = build.build_agent(design, training)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
-    if not list(agent.memory.parameters()):
-        # The head alone, on no memory, still has to learn to move.
-        plan = replace(plan, recipe=replace(plan.recipe, memory_first=MemoryFirst((1.0,), stage_steps=200)))
-    model = learn_memory(agent, training, held_out, plan.recipe, seed, log.append).eval()
+    lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS
+    model = train(agent, training, held_out, plan.recipe, lessons, seed, log.append).eval()
     for column, builder in zip(plan.columns, columns, strict=True):
         right[column.label] = [
             episode.int().tolist()
@@ -174,20 +177,34 @@ def _sets(plan: Plan) -> list[tuple[list[int], ScenarioOf]]:
     ]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _builders(
     plan: Plan, depth: int, window: PathWindow | None
 ) -> tuple[BatchBuilder, BatchBuilder, tuple[BatchBuilder, ...]]:
     """Builders of the two splits and of every column, all with the train split's statistics."""
     design = replace(row_design("none"), depth=depth, window=window)
     seen = design.observation
-    pairs = []
-    for seeds, scenario_of in _sets(plan):
-        pairs.append(list(collect(TASK, seeds, seen, plan.demos, scenario_of=scenario_of)))
-    training, held_out = build.prepare(design, pairs[0], pairs[1])
-    statistics = training.statistics
-    sets = (TrainingSet.build(p, statistics.state, depth, seen.thumbnail_px, window) for p in pairs[2:])
-    return training, held_out, tuple(replace(training, data=data) for data in sets)
+    demonstrated, unseen, *others = (_load(plan, seeds, scenario_of) for seeds, scenario_of in _sets(plan))
+    training, held_out = build.prepare(design, demonstrated, unseen)
+    state = training.statistics.state
+    columns, (varied,) = (
+        [replace(training, data=TrainingSet.build(p, state, depth, seen.thumbnail_px, window)) for p in sets]
+        for sets in (others, [recombined(demonstrated)])
+    )
+    return varied, held_out, tuple(columns)
+
+
+def _load(plan: Plan, seeds: list[int], scenario_of: ScenarioOf) -> list[Twins]:
+    """Pairs with their images at the size that the memory sees: no policy looks at larger ones here."""
+    seen = row_design("none").observation
+    return [
+        (_small(one, seen.thumbnail_px), _small(other, seen.thumbnail_px))
+        for one, other in collect(TASK, seeds, seen, plan.demos, scenario_of=scenario_of)
+    ]
+
+
+def _small(demo: Demonstration, side_px: int) -> Demonstration:
+    return replace(demo, images=thumbnails(demo.images, side_px))
 
 
 def _figures(plan: Plan, row: str, seeds: int) -> dict[str, Any]:
