@@ -22,6 +22,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     # Its adapter begins at zero, so that the policy can move from the first step on and only has to learn to listen.
     "diffusion": {task: replace(recipe, steps=200) for task, recipe in JOINT.items()},
 }
+JOINTLY = ("steps", "batch_pairs", "reads", "shares", "learning_rate", "memory_rate", "frozen_trunk", "warm_up_steps")
+"""Parts of a recipe that the memory's own training does not depend on."""
 INFERENCE_STEPS = (1, 2, 3, 5, 10, 20)
 
 
@@ -114,7 +116,7 @@ class Plan:
 
     def memory_file(self, run: Run) -> Path:
         """Where the memory that both families of a task, mechanism and seed start from is kept."""
-        recipe = replace(self.recipe(run), steps=1).to_dict()
+        recipe = {k: v for k, v in self.recipe(run).to_dict().items() if k not in JOINTLY}
         key = digest({"schema": SCHEMA, "options": dict(self.design(run).options), "recipe": recipe})
         return self.out_dir / "memories" / f"{run.task}-{run.memory}-{run.seed}-{key}.safetensors"
 
