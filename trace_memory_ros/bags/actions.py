@@ -93,7 +93,8 @@ class CommandTrack:
         missing = [name for name in self.config.names if name not in given]
         if missing:
             raise CdrError(f"command without {', '.join(missing)}; {nearest(missing[0], names)}")
-        targets = np.array([given[name] for name in self.config.names], dtype=np.float32)
+        with np.errstate(over="ignore"):  # becomes infinite, and is refused
+            targets = np.array([given[name] for name in self.config.names], dtype=np.float32)
         if not np.isfinite(targets).all():
             raise CdrError("command with a target that is not finite")
         return targets

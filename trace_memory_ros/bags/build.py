@@ -68,6 +68,7 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
             for name, counters in ticks.observer.counters.items()
         },
         notes=(*episode_faults(recording, ticks, seen, commands, actions), *branch_notes),
+        unfinished=ticks.unfinished,
     )
 
 

@@ -165,6 +165,7 @@ def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict) -> None
             "branches": [asdict(branch) for branch in episode.branches],
             "counters": episode.counters,
             "notes": [note.to_dict() for note in episode.notes],
+            "unfinished": episode.unfinished,
         }
         arrays = {name: getattr(episode, name) for name in ARRAYS}
         if episode.actions is not None:
@@ -219,4 +220,5 @@ def _load_episode(path: Path, bag: Path) -> BagEpisode:
         branches=tuple(Branch(**branch) for branch in meta["branches"]),
         counters=meta["counters"],
         notes=tuple(_fault(values, bag) for values in meta["notes"]),
+        unfinished=meta["unfinished"],
     )

@@ -24,7 +24,8 @@ class BagEpisode:
     SI units, NaN where it is unknown. usable `(T,)` bool: rows of other ticks are no data. faults: tick -> stream ->
     what is wrong. input_stamps_ns `(T, S)` int64 of `streams`, -1 where none is held. actions `(T, A)` float32 of
     `action_names`, NaN where there is no command; None where none are recorded. counters: stream -> what was received,
-    refused, late. notes: what is wrong with the bag or this episode.
+    refused, late. notes: what is wrong with the bag or this episode. unfinished: ticks left out at the ragged end,
+    where the streams end one after the other.
     """
 
     name: str
@@ -43,6 +44,7 @@ class BagEpisode:
     branches: tuple[Branch, ...]
     counters: Mapping[str, Mapping[str, int]]
     notes: tuple[BagFault, ...] = field(default=())
+    unfinished: int = 0
 
     @property
     def ticks(self) -> int:

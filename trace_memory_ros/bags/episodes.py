@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError, header_stamp_ns
@@ -91,47 +92,78 @@ def _by_topic(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan
 
 
 def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> list[EpisodeSpan]:
-    """From the first RUNNING of an episode's number to its FINISHED, or else to its last RUNNING, by header stamps."""
-    seen: dict[int, list[tuple[int, int, fields.Status]]] = {}
+    """From the first to the last report of a running episode, its FINISHED, by header stamps."""
+    seen: list[list[_Report]] = []
+    malformed = 0
     for raw in _messages(reader, recording, topic):
         try:
             cdr = Cdr(raw.data)
-            stamp_ns = cdr.header().stamp_ns
-            status = fields.status(cdr)
+            report = _Report(raw.log_ns, cdr.header().stamp_ns, fields.status(cdr))
         except CdrError:
+            malformed += 1
             continue
+        same = next((reports for reports in reversed(seen) if report.continues(reports)), None)
         # A finished status that is kept for late joiners tells of an episode before the recording.
-        if status.phase == RUNNING or (status.phase == FINISHED and status.episode in seen):
-            seen.setdefault(status.episode, []).append((raw.log_ns, stamp_ns, status))
-    found: list[EpisodeSpan] = []
-    for reports in seen.values():
-        (begin_ns, begin_stamp, _), (end_ns, end_stamp, last) = reports[0], reports[-1]
-        found.append(
-            EpisodeSpan(
-                str(reader.path),
-                len(found),
-                begin_ns - MARGIN_NS,
-                end_ns + MARGIN_NS,
-                begin_stamp,
-                end_stamp + 1,
-                last.task,
-                last.success if last.phase == FINISHED else None,
-                last.seed,
-            )
-        )
-    return found
+        if same is not None and report.status.phase in (RUNNING, FINISHED):
+            same.append(report)
+        elif report.status.phase == RUNNING:
+            seen.append([report])
+    _note_malformed(reader, topic, malformed)
+    return [_span_of(str(reader.path), index, reports) for index, reports in enumerate(seen)]
+
+
+class _Report(NamedTuple):
+    """An EpisodeStatus as it was recorded."""
+
+    log_ns: int
+    stamp_ns: int
+    status: fields.Status
+
+    def continues(self, reports: list[_Report]) -> bool:
+        """Whether it tells of the episode of `reports`: the same number, and not running again after its end."""
+        if self.status.episode != reports[0].status.episode:
+            return False
+        ends = [report.stamp_ns for report in reports if report.status.phase == FINISHED]
+        return self.status.phase != RUNNING or not ends or self.stamp_ns <= max(ends)
+
+
+def _span_of(bag: str, index: int, reports: list[_Report]) -> EpisodeSpan:
+    """The span of an episode's reports, in whatever order they were recorded."""
+    logs, stamps = [report.log_ns for report in reports], [report.stamp_ns for report in reports]
+    last = next((r.status for r in reversed(reports) if r.status.phase == FINISHED), reports[-1].status)
+    return EpisodeSpan(
+        bag,
+        index,
+        min(logs) - MARGIN_NS,
+        max(logs) + MARGIN_NS,
+        min(stamps),
+        max(stamps) + 1,
+        last.task,
+        last.success if last.phase == FINISHED else None,
+        last.seed,
+    )
+
+
+def _note_malformed(reader: BagReader, topic: str, count: int) -> None:
+    if count:
+        what = f"{count} messages cannot be read: an episode may begin or end elsewhere"
+        where, remedy = f"topic {topic} (episodes)", "restore the bag from a copy, or record again"
+        reader.note(BagFault(reader.path, what, where, remedy))
 
 
 def _by_values(reader: BagReader, recording: RecordingConfig, topic: str) -> list[EpisodeSpan]:
     """While a Bool is true, an integer is one number >= 0, or a String is one text that is not empty; by log times."""
     edges: list[tuple[int, object]] = []
+    malformed = 0
     for raw in _messages(reader, recording, topic):
         try:
             value = fields.plain(Cdr(raw.data), raw.type_name)
         except CdrError:
+            malformed += 1
             continue
         if not edges or edges[-1][1] != value:
             edges.append((raw.log_ns, value))
+    _note_malformed(reader, topic, malformed)
     edges.append((reader.end_ns, None))
     running = [(a, b[0]) for a, b in pairwise(edges) if _runs(a[1])]
     return [

@@ -56,6 +56,10 @@ class BagReader:
         found = [*self._faults, *(fault for storage in self._storages for fault in storage.faults)]
         return list(dict.fromkeys(found))
 
+    def note(self, fault: BagFault) -> None:
+        """Add what someone else found wrong with the bag."""
+        self._faults.append(fault)
+
     def messages(
         self, topics: Collection[str] | None = None, begin_ns: int | None = None, end_ns: int | None = None
     ) -> Iterator[RawMessage]:

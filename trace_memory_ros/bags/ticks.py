@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from trace_memory_ros.bags.cdr import CdrError, header_stamp_ns
 from trace_memory_ros.bags.decode import Feeder
-from trace_memory_ros.bags.episodes import EpisodeSpan
+from trace_memory_ros.bags.episodes import MARGIN_NS, EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
@@ -42,6 +43,7 @@ class SpanTicks:
         self.feeder = Feeder(self.observer, recording)
         self.span = span
         self.unfinished = 0
+        self.strayed: Counter[str] = Counter()
         self.faults: list[BagFault] = []
         self._reader = reader
         self._listeners = listeners or {}
@@ -59,14 +61,22 @@ class SpanTicks:
                 yield from self.observer.poll(raw.log_ns)
         yield from self._flush()
         self._note_stuck()
+        self._note_strayed()
 
     def _inside(self, raw: RawMessage) -> bool:
         if not self.span.bounded:
             return True
         try:
-            return self.span.begin_stamp_ns <= header_stamp_ns(raw.data) < self.span.end_stamp_ns
+            stamp_ns = header_stamp_ns(raw.data)
         except CdrError:
             return True
+        span = self.span
+        if span.begin_stamp_ns <= stamp_ns < span.end_stamp_ns:
+            return True
+        within = span.begin_ns + MARGIN_NS <= raw.log_ns < span.end_ns - MARGIN_NS
+        if within and not span.begin_stamp_ns - MARGIN_NS <= stamp_ns < span.end_stamp_ns + MARGIN_NS:
+            self.strayed[raw.topic] += 1
+        return False
 
     def _flush(self) -> list[Observation]:
         """What was still waiting: all of it where a stream fell silent, none of it where the streams just end."""
@@ -88,6 +98,12 @@ class SpanTicks:
                     "cut the bag into episodes there (episodes.kind: gap), or record with one clock",
                 )
             )
+
+    def _note_strayed(self) -> None:
+        for topic, count in self.strayed.items():
+            what = f"{count} messages recorded during the episode are stamped far outside it: they are left out"
+            where, remedy = f"topic {topic}, episode {self.span.index}", "stamp all topics by one clock"
+            self.faults.append(BagFault(self.span.bag, what, where, remedy))
 
 
 def observations(reader: BagReader, recording: RecordingConfig, span: EpisodeSpan) -> Iterator[Observation]:
