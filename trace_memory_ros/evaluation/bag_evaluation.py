@@ -102,7 +102,7 @@ class EpisodeEvaluator:
     ) -> EpisodeEvidence:
         """Everything about one episode. references: of all episodes. donor: whose history is the shared route."""
         replayed = replay(self.runtime, map(episode.observation, range(episode.ticks)))
-        moments, refused = self._moments(episode, replayed.usable, references)
+        moments, refused = self.moments(episode, replayed.usable, references)
         found = [(moment, moment.recorded()) for moment in moments]
         reasons = dict.fromkeys(("branches", "transforms", "stability", "attributions"), refused) if refused else {}
         stability, lacking = self._stability(episode.name, *found[0], donor) if found else ((), {})
@@ -133,7 +133,7 @@ class EpisodeEvaluator:
             reasons=reasons | lacking,
         )
 
-    def _moments(
+    def moments(
         self, episode: BagEpisode, usable: NDArray[np.bool_], references: BranchReferences
     ) -> tuple[list[BranchMoment], str]:
         """The branches at which the observation can be used, in order, and why others are left out."""

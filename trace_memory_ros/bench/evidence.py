@@ -1,0 +1,113 @@
+"""Do memories follow the ordered history? TRACE's tables 3 and 12 and cue attribution, on bags of the arm tasks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from trace_memory_ros.bench.evidence_cues import cue_figures, cues_hidden_ns
+from trace_memory_ros.bench.evidence_reversal import reversal_figures
+from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluate_bags
+from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
+from trace_memory_ros.evaluation.evidence import Evaluation
+from trace_memory_ros.evaluation.evidence_figures import figures_of
+from trace_memory_ros.evaluation.fleet import executor
+from trace_memory_ros.evaluation.history_transforms import NEGATIVE_CONTROL
+from trace_memory_ros.learning.bag_recorder import arm_recording, record_bags, scenarios_of
+
+TASKS = ("origin", "colour")
+PAIRS = 12
+WEIGHTS = Path("weights")
+MODULES = Path("out/bench-memory-modules/runs")
+KEEPS_AT_LEAST, REVERSED_AT_MOST = 85.0, 50.0
+DIAGNOSTICS = ("route_similarity", "branch_consistency")
+
+console = Console()
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Bags, checkpoints, workers."""
+    parser.add_argument("--pairs", type=int, default=PAIRS, help=f"scenes a task, a bag per cue (default: {PAIRS})")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--modules", type=Path, default=MODULES, help="runs of bench memory-modules, for trace+window")
+
+
+def run(out_dir: Path, quick: bool, pairs: int = PAIRS, workers: int = 1, modules: Path = MODULES) -> dict[str, Any]:
+    """Record held-out demonstrations as bags, evaluate every memory on them, and say which targets are met."""
+    if pairs < 1 or workers < 1:
+        raise ValueError(f"--pairs is {pairs}, --workers {workers}: give at least 1")
+    pairs = 2 if quick else pairs
+    seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + pairs)
+    bags = {}
+    for task in TASKS:
+        done = record_bags(scenarios_of(task, seeds), out_dir / "bags" / task, workers=workers)
+        bags[task] = sorted(done)
+        console.print(f"{task}: {len(bags[task])} bags", highlight=False)
+    hidden_ns = {str(bag): cues_hidden_ns(bag) for some in bags.values() for bag in some}
+    rows: dict[str, Any] = {}
+    for row, checkpoints in rows_of(modules).items():
+        evaluations = {}
+        for task, checkpoint in checkpoints.items():
+            plan = FleetPlan(checkpoint, arm_recording(), out_dir / "cache")
+            evaluations[task] = evaluate_bags(bags[task], plan, executor(workers))
+            _keep(out_dir / "evaluations" / f"{row}-{task}.json", evaluations[task])
+            console.print(f"{row} {task}: {len(evaluations[task].episodes)} episodes", highlight=False)
+        rows[row] = row_figures(evaluations, hidden_ns)
+        rows[row]["reversal"] = {
+            task: reversal_figures(FleetPlan(checkpoint, arm_recording(), out_dir / "cache"), bags[task])
+            for task, checkpoint in checkpoints.items()
+            if evaluations[task].model.uses_signature
+        }
+    return {"seeds": list(seeds), "episodes_per_task": 2 * pairs, "rows": rows, "targets": targets(rows)}
+
+
+def rows_of(modules: Path) -> dict[str, dict[str, Path]]:
+    """Checkpoint of each task by row; a row that was not trained here is left out."""
+    rows = {name: {task: WEIGHTS / f"{task}_{name}" for task in TASKS} for name in ("trace", "gru", "none")}
+    windowed = {task: sorted(modules.glob(f"{task}-trace+window-0-*/config.yaml")) for task in TASKS}
+    if all(windowed.values()):
+        rows["trace+window"] = {task: found[0].parent for task, found in windowed.items()}
+    return rows
+
+
+def row_figures(evaluations: Mapping[str, Evaluation], hidden_ns: Mapping[str, int]) -> dict[str, Any]:
+    """Figures of each task and of both in balance; what was evaluated; where attribution points."""
+    everything = [episode for evaluation in evaluations.values() for episode in evaluation.episodes]
+    return {
+        "models": {task: evaluation.model.model_id for task, evaluation in evaluations.items()},
+        "path_feeds": next(iter(evaluations.values())).model.path_feeds,
+        "failed": [vars(fault) for evaluation in evaluations.values() for fault in evaluation.failed],
+        "tasks": {
+            task: {**evaluation.figures, "cue": cue_figures(evaluation, hidden_ns)}
+            for task, evaluation in evaluations.items()
+        },
+        "all": figures_of(everything),
+    }
+
+
+def targets(rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Of each row that follows signatures: what order-preserving transforms keep, what reversal leaves on `origin`."""
+    found = {}
+    for name, row in rows.items():
+        if "signatures" not in row["path_feeds"]:
+            continue
+        for diagnostic in DIAGNOSTICS:
+            kept = row["all"]["order_preserving"][diagnostic]
+            back = row["tasks"]["origin"]["transforms"][NEGATIVE_CONTROL][diagnostic]
+            found[f"{name}: {diagnostic}"] = {
+                "order_preserving": kept["mean"],
+                "order_preserving_met": kept["mean"] >= KEEPS_AT_LEAST,
+                "reversed_on_origin": back["mean"],
+                "reversed_met": back["mean"] <= REVERSED_AT_MOST,
+            }
+    return found
+
+
+def _keep(path: Path, evaluation: Evaluation) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(evaluation.to_dict(), allow_nan=False), encoding="utf-8")
