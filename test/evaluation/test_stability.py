@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from trace_memory_ros.evaluation.stability import Extension, History, extended, extensions, repaced
 from trace_memory_ros.evaluation.history_transforms import TransformStrength
+from trace_memory_ros.evaluation.stability import Extension, History, extended, extensions, repaced
 
 TICKS = 41
 

@@ -31,7 +31,8 @@ def cue_figures(evaluation: Evaluation, hidden_ns: Mapping[str, int]) -> dict[st
     """Shares of decisions whose strongest moment lies where the cue was visible, by writes and by path.
 
     Of all decisions, and of those alone that change without that moment; per label too, as a policy may fall back on
-    one branch when it remembers nothing. writes_then: share of writes that fell so early, which is what chance would give.
+    one branch when it remembers nothing. writes_then: share of writes that fell so early, which is what
+    chance would give.
     """
     found = [(a, hidden_ns[e.bag]) for e in evaluation.episodes for a in e.attributions if a.writes]
     labels = sorted({a.label for a, _ in found if a.label})

@@ -1,48 +1,58 @@
-"""`trace-memory evaluate TASK CHECKPOINT`: held-out closed-loop episodes of a checkpoint, in one process."""
+"""`trace-memory evaluate`: a checkpoint on recorded bags, or driving held-out episodes of a simulated task."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome
+TASKS = ("origin", "colour")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
-    parser = subparsers.add_parser("evaluate", help="run a checkpoint through held-out episodes, without ROS")
-    parser.add_argument("task", choices=("origin", "colour"), help="task to run")
-    parser.add_argument("checkpoint", type=Path, help="checkpoint folder")
-    parser.add_argument("--episodes", type=int, default=20, help="episodes, cues balanced (default: 20)")
-    parser.add_argument("--pause-seconds", type=float, default=0.0, help="red-lamp pause before the branch, simulated")
-    parser.add_argument("--out", type=Path, help="folder of summary.json (default: out/evaluate-CHECKPOINT)")
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="tell from bags whether a policy uses its memory, or run it through held-out simulated episodes",
+        description="evaluate BAGS... --checkpoint CHECKPOINT: do decisions come from earlier evidence? "
+        "evaluate TASK CHECKPOINT: closed-loop episodes of a simulated task.",
+    )
+    parser.add_argument("source", nargs="+", metavar="BAGS|TASK", help="bags, folders of bags, or a task's name")
+    parser.add_argument("--checkpoint", help="of bags: checkpoint folder, or the name of a shipped one")
+    parser.add_argument("--out", type=Path, help="folder of the results (default: out/evaluate-NAME)")
+    bags = parser.add_argument_group("bags")
+    bags.add_argument(
+        "--config", type=Path, help="what is what in the bags (default: observation.yaml beside them, if there is one)"
+    )
+    bags.add_argument("--workers", type=int, help="processes (default: 1)")
+    bags.add_argument("--ray", metavar="ADDRESS", help="evaluate on a Ray cluster instead of here")
+    bags.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded bags (out/bag-cache)")
+    bags.add_argument("--seed", type=int, default=0, help="of the history transforms (default: 0)")
+    bags.add_argument("--window", type=int, default=3, help="writes in a moment that is left out (default: 3)")
+    bags.add_argument(
+        "--present-seconds", type=float, default=2.0, help="what came longer before a decision is earlier (default: 2)"
+    )
+    task = parser.add_argument_group("simulated tasks")
+    task.add_argument("--episodes", type=int, default=20, help="episodes, cues balanced (default: 20)")
+    task.add_argument("--pause-seconds", type=float, default=0.0, help="red-lamp pause before the branch, simulated")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the episodes one after the other, print each, and write the summary."""
-    from trace_memory_ros.evaluation.closed_loop import figures_of, held_out_scenarios, run_episodes
-    from trace_memory_ros.evaluation.summary import write_summary
+    """Evaluate as told by the command line; returns 0, or 1 where no bag could be evaluated."""
+    if args.checkpoint is None:
+        from trace_memory_ros.cli.evaluate_task import evaluate_task
 
-    if args.episodes < 1:
-        raise ValueError(f"--episodes is {args.episodes}: give at least 1")
-    scenarios = held_out_scenarios(args.task, args.episodes, args.pause_seconds)
-    done = 0
+        return evaluate_task(args, *_task_and_checkpoint(args.source))
+    from trace_memory_ros.cli.evaluate_bags import evaluate_from
 
-    def report(outcome: EpisodeOutcome) -> None:
-        nonlocal done
-        done += 1
-        verdict = "right branch" if outcome.success else f"cue {outcome.cue}, branch {outcome.branch}"
-        print(f"episode {done} of {args.episodes}, seed {outcome.seed}: {verdict}", flush=True)
+    return evaluate_from(args)
 
-    outcomes = run_episodes(args.checkpoint, args.task, scenarios, report)
-    figures = {"task": args.task, "pause_s": args.pause_seconds, **figures_of(outcomes)}
-    command = f"trace-memory evaluate {args.task} {args.checkpoint.name} --episodes {args.episodes}"
-    if args.pause_seconds:
-        command += f" --pause-seconds {args.pause_seconds:g}"
-    path = write_summary(args.out or Path("out") / f"evaluate-{args.checkpoint.resolve().name}", command, figures)
-    low, high = figures["ci95"]
-    print(f"branch success {figures['branch_success']:.2f} (95 % CI {low:.2f}-{high:.2f}), written to {path}")
-    return 0
+
+def _task_and_checkpoint(source: list[str]) -> tuple[str, Path]:
+    """Of the form without --checkpoint. Raises ValueError saying what both forms are."""
+    if len(source) != 2 or source[0] not in TASKS:
+        raise ValueError(
+            f"{' '.join(source)!r} is neither `TASK CHECKPOINT`, with a task of {', '.join(TASKS)}, nor "
+            "`BAGS... --checkpoint CHECKPOINT`: give one of them"
+        )
+    return source[0], Path(source[1])
