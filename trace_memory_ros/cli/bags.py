@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
+
 if TYPE_CHECKING:
     from trace_memory_ros.bags.inspection import Proposal
 
@@ -22,6 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     checking.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     checking.add_argument("--config", type=Path, help="recording configuration (default: proposed from each bag)")
     checking.set_defaults(run=check)
+    add_lerobot(actions)
 
 
 def inspect(args: argparse.Namespace) -> int:
@@ -91,5 +94,5 @@ def check(args: argparse.Namespace) -> int:
         head, *faults = str(verdict).splitlines()
         print(f"{head} ({len(episodes)} episodes, {usable} of {ticks} ticks usable)", *faults, sep="\n", flush=True)
         grades[verdict.grade] += 1
-    print(", ".join(f"{count} {grade.value}" for grade, count in grades.items()))
+    print(", ".join(f"{grades[grade]} {grade.value}" for grade in Grade if grades[grade]))
     return 1 if grades[Grade.UNUSABLE] else 0

@@ -1,0 +1,175 @@
+"""A proposal decodes the bag that it was made from, and says what the bag lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags import messages as make
+from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.faults import BagFault, Grade
+from trace_memory_ros.bags.inspection import Proposal, inspect
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bench import tiny_bags as tiny
+from trace_memory_ros.bench.tiny_bags import Entry, recording_of, stamp_of, write
+from trace_memory_ros.cli.main import main
+
+
+def round_trip(tmp_path: Path, entries: list[Entry], ticks: int) -> tuple[Proposal, RecordingConfig]:
+    """Propose, write, load, decode; every tick must be usable."""
+    bag = write(tmp_path / "bag", entries)
+    proposal = inspect(bag)
+    assert proposal.recording is not None, proposal.missing
+    file = tmp_path / "observation.yaml"
+    file.write_text(proposal.yaml())
+    recording = RecordingConfig.load(file)
+    assert recording == proposal.recording
+    episodes, verdict = decode_bag(bag, recording)
+    assert verdict.grade is Grade.OK, str(verdict)
+    assert sum(episode.ticks for episode in episodes) == ticks
+    assert all(episode.usable.all() for episode in episodes)
+    return proposal, recording
+
+
+def test_a_plain_bag(tmp_path: Path) -> None:
+    proposal, recording = round_trip(tmp_path, recording_of(20), 20)
+    seen = recording.observation
+    assert [(camera.name, camera.topic, camera.transport) for camera in seen.cameras] == [
+        ("front", "front/image", "raw"),
+        ("hand", "hand/image", "raw"),
+    ]
+    assert seen.joints == tiny.JOINTS and seen.tick_period_ms == 100
+    assert seen.base is not None and (seen.base.topic, seen.base.kind) == ("odom", "odometry")
+    assert {camera.stale_after_ms for camera in seen.cameras} == {250}
+    assert recording.actions == tiny.RECORDING.actions
+    assert proposal.missing == [] and proposal.faults == []
+    assert proposal.topics["/odom"].rate_hz == pytest.approx(10.0)
+
+
+def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
+    entries = []
+    for k in range(60):
+        ns = stamp_of(0) + k * 33_000_000
+        entries.append(Entry("joint_states", fields.JOINTS, ns, make.joint_state(tiny.JOINTS, tiny.positions(k), ns)))
+        if k % 8 == 0:
+            image = make.image(tiny.pixels(k, 0), ns)
+            entries.append(Entry("camera/front/image_raw", fields.IMAGE, ns, image))
+    proposal, recording = round_trip(tmp_path, entries, 7)
+    (camera,) = recording.observation.cameras
+    (joints,) = recording.observation.joint_streams
+    assert camera.name == "front"
+    assert recording.observation.tick_period_ms == 270  # the camera comes every 264 ms
+    assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 270)
+    assert recording.observation.base_masked and recording.actions is None
+    (missing,) = proposal.missing
+    assert "commands" in missing and "# missing: commands" in proposal.yaml()
+
+
+def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_path: Path) -> None:
+    entries: list[Entry] = []
+    for k in range(15):
+        ns = stamp_of(k)
+        depth = make.image(np.zeros((6, 8), np.uint8), ns, encoding="mono8")
+        depth.encoding, depth.step, depth.data = "16UC1", 16, np.zeros(96, np.uint8)
+        raw = Entry("camera/color/image_raw", fields.IMAGE, ns, make.image(tiny.pixels(k, 0), ns))
+        packed = Entry("camera/color/image_raw/compressed", fields.IMAGE, ns, make.image(tiny.pixels(k, 0), ns))
+        hand = Entry("hand/compressed", fields.IMAGE, ns, make.image(tiny.pixels(k, 1), ns))
+        packed, hand = tiny.compress(tiny.compress([packed, hand], packed.topic), hand.topic)
+        left = make.joint_state(("a", "b"), (0.1, 0.2), ns)
+        right = make.joint_state(("c", "a"), (0.3, 0.1), ns)
+        entries += [
+            raw,
+            packed,
+            hand,
+            Entry("camera/depth/image_raw", fields.IMAGE, ns, depth),
+            Entry("left/joint_states", fields.JOINTS, ns, left),
+            Entry("right/joint_states", fields.JOINTS, ns, right),
+            Entry("leader/joint_states", fields.JOINTS, ns, make.joint_state(("a", "c"), (1.0, 2.0), ns)),
+        ]
+    proposal, recording = round_trip(tmp_path, entries, 15)
+    cameras = [(camera.topic, camera.transport) for camera in recording.observation.cameras]
+    assert cameras == [("camera/color/image_raw", "raw"), ("hand/compressed", "compressed")]
+    assert recording.observation.joints == ("a", "b", "c")
+    assert [stream.joints for stream in recording.observation.joint_streams] == [("a", "b"), ("c",)]
+    assert recording.actions is not None
+    assert (recording.actions.topic, recording.actions.kind) == ("leader/joint_states", "joint_state")
+    notes = " ".join(proposal.notes)
+    assert "is depth and left out" in notes and "repeats /camera/color/image_raw" in notes
+
+
+def test_episodes_and_branches_are_found(tmp_path: Path) -> None:
+    entries = recording_of(20) + tiny.episode_entries(6, 2, 0) + tiny.episode_entries(6, 12, 1)
+    _, recording = round_trip(tmp_path, entries, 12)
+    assert recording.episodes == EpisodeRule("topic", "episode")
+    assert recording.branches == BranchConfig(topic="branch")
+
+
+def test_pauses_cut_episodes(tmp_path: Path) -> None:
+    entries = [entry for k in (*range(8), *range(60, 68)) for entry in tiny.tick_entries(k)]
+    _, recording = round_trip(tmp_path, entries, 16)
+    assert recording.episodes.kind == "gap"
+
+
+def without(topics: tuple[str, ...]) -> list[Entry]:
+    return [entry for entry in recording_of(10) if entry.topic not in topics]
+
+
+@pytest.mark.parametrize(
+    ("topics", "missing"),
+    [(("front/image", "hand/image"), "a camera"), (("joint_states",), "joint positions"), (("command",), "commands")],
+)
+def test_what_is_missing_is_named(tmp_path: Path, topics: tuple[str, ...], missing: str) -> None:
+    proposal = inspect(write(tmp_path / "bag", without(topics)))
+    assert any(text.startswith(missing) for text in proposal.missing)
+    assert (proposal.recording is None) == (missing != "commands")
+
+
+def change_names(entry: Entry, tick: int) -> None:
+    if entry.topic == "joint_states" and tick % 2:
+        entry.message.name = ["gripper_a", "gripper_b", "gripper_c"]
+
+
+def freeze_base(entry: Entry, tick: int) -> None:
+    if entry.topic == "odom":
+        entry.message = make.odometry((0.0, 0.0, 0.0), stamp_of(tick))
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [(change_names, "2 different sets of joints"), (freeze_base, "/odom never moves")],
+)
+def test_what_a_person_should_decide_is_noted(tmp_path: Path, change: Callable[[Entry, int], None], note: str) -> None:
+    entries = recording_of(10)
+    for i, entry in enumerate(entries):
+        change(entry, i // 5)
+    assert note in " ".join(inspect(write(tmp_path / "bag", entries)).notes)
+
+
+def test_a_file_that_is_no_bag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BagFault, match="holds no storage file"):
+        inspect(tmp_path)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag = write(tmp_path / "bags" / "one", recording_of(10))
+    write(tmp_path / "bags" / "two", without(("odom",)))
+    (tmp_path / "bags" / "three.mcap").write_text("no")
+    out = tmp_path / "made" / "observation.yaml"
+    assert main(["bags", "inspect", str(bag), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "with it: 1 episodes, 10 ticks, 10 of them usable" in said
+    assert main(["bags", "check", str(bag), "--config", str(out)]) == 0
+    assert "one: ok (1 episodes, 10 of 10 ticks usable)" in capsys.readouterr().out
+    assert main(["bags", "check", str(tmp_path / "bags"), "--config", str(out)]) == 1
+    said = capsys.readouterr().out
+    assert "1 ok, 2 unusable" in said
+    assert "topic /odom (odom): is not in the bag; record it" in said
+    assert "three.mcap, byte 0" in said
+    # Proposed anew for each bag, the one without odometry is sound.
+    assert main(["bags", "check", str(tmp_path / "bags" / "two")]) == 0
+    with pytest.raises(SystemExit):
+        main(["bags"])
