@@ -53,10 +53,10 @@ class Row:
 
 
 ROWS = (
-    Row("origin 150", "origin", 150, True, 300),
-    Row("colour 150", "colour", 150, True, 300),
-    Row("origin 75", "origin", 75, True, 300),
-    Row("colour 75", "colour", 75, True, 300),
+    Row("origin 150", "origin", 150, True, 200),
+    Row("colour 150", "colour", 150, True, 200),
+    Row("origin 75", "origin", 75, True, 200),
+    Row("colour 75", "colour", 75, True, 200),
     Row("origin 150 from scratch", "origin", 150, False, 1200),
 )
 
@@ -98,7 +98,7 @@ def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path,
     for task in dict.fromkeys(row.task for row in chosen):
         _record(plan, task, workers)
         figures[f"measure {task}"] = store.get(
-            f"measure-{task}", plan.settings(chosen[0]), partial(compare_measures, plan, task)
+            f"measure-{task}", plan.settings(_measured(task)), partial(compare_measures, plan, task)
         )
     for row in chosen:
         part = row.name.replace(" ", "-")
@@ -160,7 +160,7 @@ def compare_measures(plan: Plan, task: str) -> Figures:
 
     agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
     """
-    prepared = _prepared(plan, Row("measure", task, 150, True, 1))
+    prepared = _prepared(plan, _measured(task))
     torch.manual_seed(0)
     model = Foreteller(build.build_agent(prepared.design, prepared.training))
     first = prepared.recipe.memory_first
@@ -228,6 +228,10 @@ def _prepared(plan: Plan, row: Row) -> Prepared:
     share = row.bags / 150
     episodes = None if share == 1 else round(share * len(data.episodes) * 5 / 6)
     return prepare(data, arm_recording(), BagOptions(depth=DEPTH), recipe, episodes=episodes)
+
+
+def _measured(task: str) -> Row:
+    return Row("measure", task, 150, True, 1)
 
 
 def _chosen(rows: str | None, quick: bool) -> Sequence[Row]:
