@@ -16,7 +16,7 @@ from trace_memory_ros.cli.train_phases import run_phases
 from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.arm import arm_design
+from trace_memory_ros.learning.arm import arm_design, arm_recipe, checkpoint_name
 from trace_memory_ros.learning.demonstrations import collect
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.runtime.checkpoint import load
@@ -26,7 +26,7 @@ from trace_memory_ros.runtime.window import PathWindow
 def train(args: argparse.Namespace) -> dict[str, Any]:
     """Collect, train, save, check in closed loop; returns the figures written to the summary."""
     started = time.monotonic()
-    folder: Path = args.out or Path("out/train") / f"{args.task}_{args.memory}_{args.seed}"
+    folder: Path = args.out or Path("out/train") / f"{checkpoint_name(args.task, args.memory, args.policy)}_{args.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     recipe = _recipe(args)
     window = None if args.window is None else PathWindow(stretches=args.window)
@@ -50,7 +50,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _recipe(args: argparse.Namespace) -> Recipe:
-    recipe = Recipe()
+    recipe = arm_recipe(args.task, args.policy)
     return replace(recipe, steps=args.steps or recipe.steps, pairs=args.pairs or recipe.pairs)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.matched import ARM_DIMS, MATCHED
+from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.clock import PathLength
@@ -21,6 +22,20 @@ POLICY_OPTIONS: dict[str, dict[str, Any]] = {
     "diffusion": {"model": 32, "width": 64, "channels": (24, 48), "kernel": 3, "draws": 8},
 }
 """What a policy family is asked for beyond its defaults: a checkpoint of half a megabyte."""
+
+
+RECIPES: dict[str, dict[str, Recipe]] = {
+    "diffusion": {
+        "origin": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.25, pauses=0.1, start=0.2)),
+        "colour": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.2, pauses=0.1, start=0.3)),
+    },
+}
+"""What a policy family is trained by from scratch, where it is not the usual recipe."""
+
+
+def arm_recipe(task: str, policy: str) -> Recipe:
+    """How a policy family is trained on a task."""
+    return RECIPES.get(policy, {}).get(task, Recipe())
 
 
 def checkpoint_name(task: str, memory: str, policy: str = "act") -> str:
