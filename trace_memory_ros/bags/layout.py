@@ -107,7 +107,7 @@ def _without_metadata(bag: Path, present: list[Path]) -> BagLayout:
 def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
     layout = BagLayout(bag, sorted(present, key=_part))
     try:
-        information = yaml.safe_load((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        information = _plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
         names = [Path(str(name)).name for name in information["relative_file_paths"]]
         counts = {
             str(topic["topic_metadata"]["name"]): int(topic["message_count"])
@@ -123,6 +123,15 @@ def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
         layout.faults.append(BagFault(bag, what, METADATA, REINDEX))
         return _checked(layout)
     return _matched(layout, names, counts, information)
+
+
+def _plain_yaml(text: str) -> Any:
+    """As `yaml.safe_load`, by the C library where PyYAML has it: metadata can be longer to read than its bag."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def _checked(layout: BagLayout) -> BagLayout:

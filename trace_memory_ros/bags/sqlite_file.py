@@ -11,6 +11,8 @@ from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.storage import RawMessage, TopicInfo
 
 MAGIC = b"SQLite format 3\x00"
+# The last: sqlite quotes damaged names in its errors.
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 RECOVER = "repair a copy with `sqlite3 FILE .recover`, then `ros2 bag reindex`, or record again"
 
 
@@ -40,7 +42,7 @@ class SqliteFile:
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
             self._topics = self._read_topics()
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             self.close()
             raise self._damaged(error) from error
 
@@ -50,7 +52,7 @@ class SqliteFile:
     def times_ns(self) -> tuple[int, int] | None:
         try:
             first, last = self._connection.execute("SELECT MIN(timestamp), MAX(timestamp) FROM messages").fetchone()
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             raise self._damaged(error) from error
         return (int(first), int(last)) if isinstance(first, int) and isinstance(last, int) else None
 
@@ -68,7 +70,7 @@ class SqliteFile:
                 (data,) = self._connection.execute("SELECT data FROM messages WHERE id = ?", (row,)).fetchone()
                 if not isinstance(data, bytes):
                     raise sqlite3.DatabaseError(f"holds {type(data).__name__}, not bytes")
-            except (sqlite3.Error, TypeError) as error:
+            except (*DAMAGE, TypeError) as error:
                 self._fault(f"cannot be read ({error}): lost", f"message {row} on {name}")
                 continue
             yield RawMessage(name, info.type_name, log_ns, data)
@@ -84,7 +86,7 @@ class SqliteFile:
                     found.append(row)
                 else:
                     strange += 1
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             self._fault(f"the table of messages breaks off ({error}) after {len(found)}", "table messages")
         if strange:
             self._fault(f"{strange} messages have no known topic or no time: lost", "table messages")
