@@ -40,7 +40,7 @@ def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> Non
     text = words(page)
     for told in (
         "The policy uses earlier evidence",
-        "6 of 12 decisions (95 % CI 0.25–0.75) to another branch; 12 of 12 are right with it, 6 without",
+        "6 of 12 decisions (95 % CI 0.25–0.75) to another branch; 12 of 12 are right with all of the past, 6",
         "95.0 95.0–95.0 97.5 97.5–97.5",
         "bag_11",
         "bags/broken truncated byte 100 record it again",

@@ -12,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from trace_memory_ros.evaluation.bag_verdict import change_without, flips_without
 from trace_memory_ros.evaluation.drawing import BRANCH, FAINT, INK, RULE, SHARES, STYLE, TRACE, svg
 from trace_memory_ros.evaluation.evidence import AttributionEvidence, BranchEvidence, EpisodeEvidence
 
@@ -98,7 +99,7 @@ def decisions_chart(decisions: Sequence[AttributionEvidence]) -> str:
         top = float(np.nanmax(changes)) if np.isfinite(changes).any() else 0.0
         image = ax.imshow(changes, aspect="auto", cmap=_CHANGES, vmin=0, vmax=top or 1.0, extent=extent)
         for place, decision in enumerate(shown):
-            flips = [-_age_s(decision, w.stamp_ns) for w in decision.writes if w.window_flipped]
+            flips = [-_age_s(decision, w.stamp_ns) for w in decision.writes if flips_without(w)]
             ax.plot(flips, [place] * len(flips), "o", mfc="white", mec=BRANCH, ms=3.4, mew=1.1)
         _groups(ax, [d.label or "no label" for d in shown])
         ax.set_xlabel("time before the decision, s")
@@ -120,8 +121,7 @@ def _over_time(decision: AttributionEvidence, longest_s: float) -> NDArray[np.fl
     values = np.full(_COLUMNS, np.nan)
     if decision.writes:
         ages_s = np.array([_age_s(decision, w.stamp_ns) for w in decision.writes])
-        by_action = any(w.window_delta_action is not None for w in decision.writes)
-        change = [(w.window_delta_action if by_action else w.window_delta_readout) or 0.0 for w in decision.writes]
+        change = [change_without(write) for write in decision.writes]
         at_s = longest_s * (1 - (np.arange(_COLUMNS) + 0.5) / _COLUMNS)
         nearest = np.abs(ages_s[None] - at_s[:, None]).argmin(axis=1)
         values = np.where(at_s <= ages_s.max() + longest_s / _COLUMNS, np.array(change)[nearest], np.nan)

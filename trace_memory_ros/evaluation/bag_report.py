@@ -10,7 +10,7 @@ from typing import Any
 from trace_memory_ros.evaluation import bag_charts as charts
 from trace_memory_ros.evaluation import bag_tables as tables
 from trace_memory_ros.evaluation import bag_texts as texts
-from trace_memory_ros.evaluation.bag_verdict import Answer, verdict
+from trace_memory_ros.evaluation.bag_verdict import Answer, change_without, verdict
 from trace_memory_ros.evaluation.drawing import colour_of
 from trace_memory_ros.evaluation.evidence import AttributionEvidence, EpisodeEvidence, Evaluation, Reasons
 from trace_memory_ros.evaluation.evidence_figures import figures_of
@@ -85,7 +85,7 @@ def _head(evaluation: Evaluation, figures: Mapping[str, Any]) -> str:
     lead = f"{badge} trained on task <b>{escape(model.task)}</b>, replayed over {count} recorded episodes."
     lines = "".join(
         f'<li class="{word}"><span class="mark">{mark}</span>{text}</li>'
-        for word, mark, text in _lines(evaluation, figures)
+        for word, mark, text in (*map(_detail, found.details), *_lines(evaluation, figures))
     )
     return (
         f'<h1>Does the policy use earlier evidence?</h1><p class="lead">{lead}</p>'
@@ -111,6 +111,10 @@ def _lines(evaluation: Evaluation, figures: Mapping[str, Any]) -> Iterator[tuple
             yield _line(True if control["mean"] <= charts.DESTROYED else None, f"{title} in reverse", expected)
 
 
+def _detail(text: str) -> tuple[str, str, str]:
+    return "open", "•", escape(text)
+
+
 def _line(met: bool | None, name: str, text: str) -> tuple[str, str, str]:
     word, mark = {True: ("met", "✓"), False: ("missed", "✗"), None: ("open", "•")}[met]
     return word, mark, f"<b>{name}</b><br><small>{text}</small>"
@@ -131,8 +135,7 @@ def shown_decisions(evaluation: Evaluation) -> list[Shown]:
 def _strength(shown: Shown) -> float:
     strongest = shown[1].strongest
     assert strongest is not None
-    change = strongest.window_delta_action
-    return strongest.window_delta_readout if change is None else change
+    return change_without(strongest)
 
 
 def _moments(evaluation: Evaluation, films: Films) -> str:
@@ -167,8 +170,18 @@ def _caption(attribution: AttributionEvidence) -> str:
     earlier = attribution.earlier
     if earlier is None or earlier.flipped is None:
         return f"{len(attribution.writes)} writes before the decision."
-    then = f"goes {escape(earlier.decision or tables.NOTHING)} instead" if earlier.flipped else "takes the same branch"
-    return f"Without all {earlier.writes} writes older than {earlier.present_s:g} s the policy {then}."
+    begin = f"With a memory that begins {earlier.present_s:g} s before the decision"
+    parts = [f"{begin} the policy {_goes(earlier.flipped, earlier.decision)}"]
+    for what, flipped in (("writes", earlier.flipped_without_writes), ("path", earlier.flipped_without_path)):
+        if flipped is not None:
+            parts.append(f"without the earlier {what} alone it {_goes(flipped)}")
+    return "; ".join(parts) + "."
+
+
+def _goes(flipped: bool, decision: str | None = None) -> str:
+    if not flipped:
+        return "takes the same branch"
+    return f"goes {escape(decision)} instead" if decision else "takes another"
 
 
 def _all_decisions(evaluation: Evaluation) -> str:

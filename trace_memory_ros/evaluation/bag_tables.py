@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from trace_memory_ros.evaluation.bag_charts import Estimate, TransformRow
+from trace_memory_ros.evaluation.bag_verdict import matters
 from trace_memory_ros.evaluation.evidence import AttributionEvidence, EpisodeEvidence, FailedBag
 from trace_memory_ros.evaluation.history_transforms import NEGATIVE_CONTROL
 
@@ -79,7 +80,7 @@ def transform_table(figures: Mapping[str, Any], paper: bool) -> str:
         "readout<br>cosine",
         "same<br>decision",
     ]
-    head += ["change of the<br>action, std. dev.", *(["<small>TRACE paper:<br>route, branch</small>"] if paper else [])]
+    head += ["action change<br>std. dev.", *(["TRACE paper:<br>route, branch"] if paper else [])]
     rows = []
     for name, row in figures["transforms"].items():
         cells = [escape(name.replace("_", " ")), told(row["route_similarity"], 1), told(row["branch_consistency"], 1)]
@@ -96,7 +97,7 @@ def transform_table(figures: Mapping[str, Any], paper: bool) -> str:
 def stability_table(figures: Mapping[str, Any], paper: bool) -> str:
     """The rows of the paper's table 12."""
     head = ["history", "length", *(title for _, title in _STABILITY)]
-    head += ["<small>TRACE paper:<br>the same columns</small>"] if paper else []
+    head += ["TRACE paper:<br>the same columns"] if paper else []
     rows = []
     for name, row in figures["stability"].items():
         extension = row["extension"]
@@ -109,7 +110,7 @@ def stability_table(figures: Mapping[str, Any], paper: bool) -> str:
 
 
 def _claimed(values: Sequence[float] | None, digits: int) -> str:
-    return f"<small>{', '.join(f'{v:.{digits}f}' for v in values)}</small>" if values else NOTHING
+    return f"<small class='paper'>{', '.join(f'{v:.{digits}f}' for v in values)}</small>" if values else NOTHING
 
 
 def episode_table(episodes: Sequence[EpisodeEvidence]) -> str:
@@ -148,6 +149,8 @@ def _attributed(attribution: AttributionEvidence | None) -> tuple[str, str]:
     strongest = attribution.strongest
     if strongest is None:
         return without, NOTHING
+    if not matters(attribution):
+        return without, "no single one"
     return without, f"{(attribution.branch_stamp_ns - strongest.stamp_ns) / 1e9:.1f} s before"
 
 

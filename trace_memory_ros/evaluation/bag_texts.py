@@ -1,14 +1,15 @@
 """What the page of an evaluation says about each of its parts, as HTML."""
 
 MOMENTS = (
-    "Every frame stands where it was seen on the time axis of the plots below it. A moment is judged by leaving out "
-    "what was written then, letting the memory go on as it did, and comparing what the policy does at the branch. "
-    "Framed amber: the moment without which the action changes most. Framed red: the view at the decision itself."
+    "Every frame stands where it was seen on the time axis of the plots below it. A moment is judged by leaving it "
+    "out, letting the memory go on, and comparing what the policy does at the branch: without what was written then "
+    "(green), and, where the memory follows the driven path, as if the arm had stood still then (blue). Framed amber: "
+    "the moment without which the action changes most. Framed red: the view at the decision itself."
 )
 ALL = (
-    "A row is a decision. Dark: without what was written then, the action at the branch is another. Ringed: without it "
-    "the policy takes another branch. Dark cells far to the left are earlier evidence; dark cells only at the right "
-    "edge are the current view."
+    "A row is a decision. Dark: without that moment the action at the branch is another. Ringed: without it the policy "
+    "takes another branch. Dark cells far to the left are earlier evidence; dark cells only at the right edge are the "
+    "current view."
 )
 READS = (
     "A row is a decision, a column an entry of the memory. Where rows of different branches look alike, the evidence "

@@ -8,7 +8,7 @@ from enum import Enum
 from statistics import median
 from typing import Any
 
-from trace_memory_ros.evaluation.evidence import AttributionEvidence, EarlierLeftOut, Evaluation
+from trace_memory_ros.evaluation.evidence import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
 from trace_memory_ros.evaluation.statistics import wilson_interval
 
 USES_ABOVE = 0.1
@@ -16,6 +16,8 @@ USES_ABOVE = 0.1
 a policy that falls back on one branch decides half of a balanced set as before."""
 IGNORES_BELOW = 0.25
 """Earlier evidence is not used when surely less than this share changes, and not surely more than `USES_ABOVE`."""
+PART = 0.25
+"""A moment matters by itself when it changes the action by more than this part of what all earlier ones change."""
 _DECIDING = ("attributions", "flipped", "delta_action", "writes")
 """Fields whose absence leaves no decision to compare."""
 _UNKNOWN = "It cannot be told whether earlier evidence is used"
@@ -31,12 +33,16 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """sentence: the answer for people. decisions: tried without earlier evidence; changed: became another branch."""
+    """sentence: the answer for people. decisions: tried without earlier evidence; changed: became another branch.
+
+    details: where and when the evidence lies, each in half a sentence.
+    """
 
     answer: Answer
     sentence: str
     decisions: int = 0
     changed: int = 0
+    details: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, Any]:
         """The verdict in `summary.json`."""
@@ -47,6 +53,7 @@ class Verdict:
             "decisions": self.decisions,
             "changed_without_earlier_evidence": self.changed,
             "changed_ci95": interval,
+            "details": list(self.details),
         }
 
 
@@ -85,16 +92,21 @@ def verdict(evaluation: Evaluation) -> Verdict:
     changed = sum(bool(t.earlier.flipped) for t in tried)
     low, high = wilson_interval(changed, count)
     shares = f"{changed} of {count} decisions (95 % CI {low:.2f}–{high:.2f})"
-    without = f"leaving out what was written more than {tried[0].earlier.present_s:g} s before a decision turns"
-    known = _rightness(tried)
+    without = (
+        f"a memory that begins {tried[0].earlier.present_s:g} s before a decision turns {shares} to another branch"
+    )
     if low > USES_ABOVE:
-        sentence = f"The policy uses earlier evidence: {without} {shares} to another branch{known}{_moment(tried)}."
-        return Verdict(Answer.EARLIER, sentence, count, changed)
+        sentence = f"The policy uses earlier evidence: {without}{_rightness(tried)}."
+        return Verdict(Answer.EARLIER, sentence, count, changed, _details(tried))
     if high < IGNORES_BELOW:
-        sentence = f"Decisions follow the current view only: {without} {shares} to another branch{known}."
+        sentence = f"Decisions follow the current view only: {without}{_rightness(tried)}."
         return Verdict(Answer.CURRENT, sentence, count, changed)
-    few = f"{count} decisions are too few: {without} {shares} to another branch; evaluate more episodes"
-    return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {few}.", count, changed)
+    few = f"{count} decisions are too few: {without}; evaluate more episodes"
+    return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {few}.", count, changed, _details(tried))
+
+
+def _details(tried: Sequence[Tried]) -> tuple[str, ...]:
+    return tuple(line for line in (_held(tried), _moment(tried)) if line)
 
 
 def _rightness(tried: Sequence[Tried]) -> str:
@@ -103,17 +115,55 @@ def _rightness(tried: Sequence[Tried]) -> str:
     if not known:
         return ""
     right, without = sum(t.right for t in known), sum(t.right_without for t in known)
-    return f"; {right} of {len(known)} are right with it, {without} without"
+    return f"; {right} of {len(known)} are right with all of the past, {without} with that little"
+
+
+def flips_without(write: WriteAttribution) -> bool:
+    """Whether the decision becomes another without what a moment wrote, or without the path it drove."""
+    return bool(write.flipped or write.window_flipped or write.path_flipped)
+
+
+def change_without(write: WriteAttribution) -> float:
+    """How much the action changes without a moment, by the stronger of both ways; the readout without a policy."""
+    if write.window_delta_action is None:
+        return write.window_delta_readout
+    return max(write.window_delta_action, write.path_delta_action or 0.0)
+
+
+def matters(attribution: AttributionEvidence) -> bool:
+    """Whether the strongest moment counts by itself: it changes the decision, or a good part of what all earlier do.
+
+    Evidence that many moments hold survives the loss of any of them; then none is the moment of the decision.
+    """
+    strongest, earlier = attribution.strongest, attribution.earlier
+    if strongest is None or earlier is None:
+        return strongest is not None
+    every = earlier.delta_readout if earlier.delta_action is None else earlier.delta_action
+    return flips_without(strongest) or change_without(strongest) > PART * every
 
 
 def _moment(tried: Sequence[Tried]) -> str:
-    """How long before the decision the moment lies that changes it most, where leaving a moment out changes it."""
-    ages_s = []
-    for attribution in (t.attribution for t in tried if t.earlier.flipped):
-        strongest = attribution.strongest
-        if strongest is not None:
-            ages_s.append((attribution.branch_stamp_ns - strongest.stamp_ns) / 1e9)
-    return f"; the moment that matters most lies {median(ages_s):.1f} s before the decision (median)" if ages_s else ""
+    """How long before the decision the moment lies that changes it most, over decisions that have one."""
+    changed = [t.attribution for t in tried if t.earlier.flipped]
+    strongest = [(a, a.strongest) for a in changed if matters(a)]
+    ages_s = [(a.branch_stamp_ns - s.stamp_ns) / 1e9 for a, s in strongest if s is not None]
+    if not ages_s:
+        return "no single moment matters by itself: many hold the evidence" if changed else ""
+    some = "" if len(ages_s) == len(changed) else f", in the {len(ages_s)} that have one"
+    return f"the moment that matters most lies {median(ages_s):.1f} s before the decision (median{some})"
+
+
+def _held(tried: Sequence[Tried]) -> str:
+    """Which of the two places of a memory that follows signatures holds the evidence."""
+    known = [t.earlier for t in tried if t.earlier.flipped_without_path is not None]
+    if not known:
+        return ""
+    path = sum(bool(e.flipped_without_path) for e in known)
+    writes = sum(bool(e.flipped_without_writes) for e in known)
+    return (
+        f"without the earlier writes alone {writes} of {len(known)} decisions change, without the earlier path in the "
+        f"address {path}"
+    )
 
 
 def _obstacle(evaluation: Evaluation) -> str:

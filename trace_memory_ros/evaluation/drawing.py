@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 INK, FAINT, RULE = "#1c2430", "#66717f", "#d9dee5"
-CUE, BRANCH = "#e8a321", "#c2335b"
+CUE, BRANCH, PATH = "#e8a321", "#c2335b", "#5566c9"
 TRACE = "#0f7b6c"
 COLOURS = {"trace": TRACE, "gru": "#5566c9", "none": "#9a6a4f"}
 OTHER_COLOUR = "#5b6470"

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from trace_memory_ros.evaluation.drawing import BRANCH, CUE, FAINT, INK, STYLE, TRACE, heatmap, svg
+from trace_memory_ros.evaluation.bag_verdict import flips_without, matters
+from trace_memory_ros.evaluation.drawing import BRANCH, CUE, FAINT, PATH, STYLE, TRACE, heatmap, svg
 from trace_memory_ros.evaluation.evidence import AttributionEvidence, EpisodeEvidence, WriteAttribution
 
 TILES = 10
-_WIDTH_IN, _LEFT_IN, _RIGHT_IN = 9.6, 1.35, 0.15
+_WIDTH_IN, _LEFT_IN, _RIGHT_IN = 9.6, 1.45, 0.15
 _TILE_IN = (_WIDTH_IN - _LEFT_IN - _RIGHT_IN) / TILES
 _GAP_IN, _TOP_IN, _AXIS_IN, _LEGEND_IN = 0.09, 0.28, 0.45, 0.3
 _MOST_CAMERAS = 3
@@ -46,7 +47,7 @@ def moment_chart(episode: EpisodeEvidence, attribution: AttributionEvidence, fil
         axes = _stacked(figure, heights_in, total_in, len(cameras))
         time_s = np.array(episode.timeline.time_s)
         end_s = float(max(time_s[attribution.branch_tick], 1e-3))
-        strongest = attribution.strongest
+        strongest = attribution.strongest if matters(attribution) else None
         for row, (ax, camera) in enumerate(zip(axes, cameras, strict=False)):
             assert film is not None
             _strip(ax, film.images[:, row], time_s, attribution.branch_tick, strongest)
@@ -87,7 +88,9 @@ def _stacked(figure: Figure, heights_in: Sequence[float], total_in: float, tight
 
 
 def _name(ax: Axes, text: str) -> None:
-    ax.set_ylabel(text, rotation=0, ha="right", va="center", fontsize=9.5, linespacing=1.1, labelpad=6)
+    ax.set_ylabel(text, rotation=0, ha="right", va="center", fontsize=9.5, linespacing=1.1)
+    ax.yaxis.set_label_coords(-0.055, 0.5)
+    ax.tick_params(axis="y", labelsize=8.5)
 
 
 def tiles(time_s: NDArray[np.float64], branch_tick: int, strongest: int | None) -> list[tuple[float, float, int]]:
@@ -128,39 +131,26 @@ def _strip(
 
 
 def _changes(ax: Axes, attribution: AttributionEvidence, time_s: NDArray[np.float64]) -> None:
-    """How much the decision changes without each moment."""
+    """How much the decision changes without what each moment wrote, and without the path it drove."""
     writes = attribution.writes
     at_s = time_s[[w.tick for w in writes]] if writes else np.zeros(0)
     by_action = any(w.window_delta_action is not None for w in writes)
-    alone = [(w.delta_action if by_action else w.delta_readout) or 0.0 for w in writes]
-    window = [(w.window_delta_action if by_action else w.window_delta_readout) or 0.0 for w in writes]
-    ax.vlines(at_s, 0, alone, color=INK, lw=1.4, label="this write left out", zorder=2)
-    if attribution.window > 1:
-        around = f"{attribution.window} writes around it left out"
-        ax.fill_between(at_s, window, color=TRACE, alpha=0.25, lw=0)
-        ax.plot(at_s, window, color=TRACE, lw=1.6, marker="o", ms=2.5, label=around)
-    top = max([*alone, *window, 1e-6]) * 1.25
-    flips = [s for s, w in zip(at_s, writes, strict=True) if w.window_flipped or w.flipped]
+    written = [(w.window_delta_action if by_action else w.window_delta_readout) or 0.0 for w in writes]
+    driven = [w.path_delta_action for w in writes if w.path_delta_action is not None]
+    several = f"what {attribution.window} writes around it wrote" if attribution.window > 1 else "what it wrote"
+    ax.fill_between(at_s, written, color=TRACE, alpha=0.25, lw=0)
+    ax.plot(at_s, written, color=TRACE, lw=1.6, marker="o", ms=2.5, label=f"without {several}")
+    if writes and len(driven) == len(writes):
+        ax.plot(at_s, driven, color=PATH, lw=1.6, marker="s", ms=2.5, label="without the path driven then")
+    top = max([*written, *driven, 1e-6]) * 1.25
+    flips = [s for s, w in zip(at_s, writes, strict=True) if flips_without(w)]
     if flips:
-        ax.plot(
-            flips,
-            [top * 0.94] * len(flips),
-            "v",
-            color=BRANCH,
-            ms=6,
-            label="then another branch is taken",
-            clip_on=False,
-        )
+        ax.plot(flips, [top * 0.94] * len(flips), "v", color=BRANCH, ms=6, label="another branch", clip_on=False)
     ax.set_ylim(0, top)
     ax.locator_params(axis="y", nbins=3)
     look: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 3}
     ax.legend(**look, facecolor="white", edgecolor="none", framealpha=0.92, fontsize=9, borderaxespad=0.1)
-    _name(
-        ax,
-        "change of the\naction without\nthis moment\n(std. dev.)"
-        if by_action
-        else "change of\nwhat is read\n(relative)",
-    )
+    _name(ax, "change of\nthe action\n(std. dev.)" if by_action else "change of\nwhat is read\n(relative)")
 
 
 def _writes(ax: Axes, episode: EpisodeEvidence, time_s: NDArray[np.float64], end_s: float) -> None:
@@ -194,8 +184,10 @@ def _moments(
     bold: dict[str, Any] = {"transform": ax.transAxes, "va": "bottom", "fontweight": "bold"}
     decided = f"decision: {attribution.decision}" if attribution.decision else "decision"
     ax.text(1.0, 1.05, decided, ha="right", color=BRANCH, **bold)
-    if strongest is not None:
-        end_s = float(time_s[attribution.branch_tick])
-        text = f"matters most: {end_s - float(time_s[strongest.tick]):.1f} s before"
-        left = int(time_s[strongest.tick] / end_s * TILES) / TILES if end_s else 0.0
-        ax.text(min(left, 0.55), 1.05, text, ha="left", color="#9a6700", **bold)
+    if strongest is None:
+        ax.text(0.0, 1.05, "no single moment matters", ha="left", color=FAINT, **bold)
+        return
+    end_s = float(time_s[attribution.branch_tick])
+    text = f"matters most: {end_s - float(time_s[strongest.tick]):.1f} s before"
+    left = int(time_s[strongest.tick] / end_s * TILES) / TILES if end_s else 0.0
+    ax.text(min(left, 0.55), 1.05, text, ha="left", color="#9a6700", **bold)

@@ -32,7 +32,7 @@ table { border-collapse: collapse; }
 table.cells { width: 100%; font-size: .95rem; font-variant-numeric: tabular-nums; }
 table.cells th { text-align: left; font-weight: 500; color: var(--faint); font-size: .84rem; vertical-align: bottom; }
 table.cells th, table.cells td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--rule); }
-table.cells b + small { white-space: nowrap; }
+table.cells b + small, small.paper { white-space: nowrap; }
 details summary { cursor: pointer; color: var(--faint); }
 .badge { display: inline-block; padding: 0 .55rem; border-radius: 1rem; background: var(--c); color: #fff;
   font-size: .84rem; font-weight: 600; }
