@@ -23,7 +23,7 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import TrainingSet
-from trace_memory_ros.learning.demonstrations import Demonstration, ScenarioOf, collect, render
+from trace_memory_ros.learning.demonstrations import ScenarioOf, collect, render
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.recombine import Twins
@@ -183,28 +183,34 @@ def _builders(
 ) -> tuple[BatchBuilder, BatchBuilder, tuple[BatchBuilder, ...]]:
     """Builders of the two splits and of every column, all with the train split's statistics."""
     design = replace(row_design("none"), depth=depth, window=window)
-    seen = design.observation
-    demonstrated, unseen, *others = (_load(plan, seeds, scenario_of) for seeds, scenario_of in _sets(plan))
-    training, held_out = build.prepare(design, demonstrated, unseen)
-    state = training.statistics.state
-    columns, (varied,) = (
-        [replace(training, data=TrainingSet.build(p, state, depth, seen.thumbnail_px, window)) for p in sets]
-        for sets in (others, [recombined(demonstrated)])
-    )
-    return varied, held_out, tuple(columns)
+    demonstrated, varied, *others = _episodes(plan)
+    demonstrations, _ = build.prepare(design, demonstrated, others[0])
+    state = demonstrations.statistics.state
+    px = design.observation.thumbnail_px
+    sets = [TrainingSet.build(pairs, state, depth, px, window).episodes for pairs in (varied, *others)]
+    # The images are thumbnails already: kept once, whatever the address.
+    shared = [TrainingSet([replace(episode, thumbnails=episode.demo.images) for episode in s]) for s in sets]
+    training, held_out, *columns = (replace(demonstrations, data=data) for data in shared)
+    return training, held_out, tuple(columns)
 
 
-def _load(plan: Plan, seeds: list[int], scenario_of: ScenarioOf) -> list[Twins]:
-    """Pairs with their images at the size that the memory sees: no policy looks at larger ones here."""
+@lru_cache(maxsize=1)
+def _episodes(plan: Plan) -> list[list[Twins]]:
+    """Pairs of the training split, their recombinations, pairs of the held-out split and of every column.
+
+    Images are of the size that the memory sees: no policy looks at larger ones here.
+    """
     seen = row_design("none").observation
-    return [
-        (_small(one, seen.thumbnail_px), _small(other, seen.thumbnail_px))
-        for one, other in collect(TASK, seeds, seen, plan.demos, scenario_of=scenario_of)
-    ]
+    training, *others = (
+        [_small(pair, seen.thumbnail_px) for pair in collect(TASK, seeds, seen, plan.demos, scenario_of=scenario_of)]
+        for seeds, scenario_of in _sets(plan)
+    )
+    return [training, recombined(training), *others]
 
 
-def _small(demo: Demonstration, side_px: int) -> Demonstration:
-    return replace(demo, images=thumbnails(demo.images, side_px))
+def _small(twins: Twins, side_px: int) -> Twins:
+    one, other = (replace(demo, images=thumbnails(demo.images, side_px)) for demo in twins)
+    return one, other
 
 
 def _figures(plan: Plan, row: str, seeds: int) -> dict[str, Any]:
