@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from trace_memory_ros.bench.evidence_cues import cue_figures, cues_hidden_ns
+from trace_memory_ros.bench.evidence_cues import attribution_cpu_s, cue_figures, cues_hidden_ns
 from trace_memory_ros.bench.evidence_reversal import reversal_figures
 from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluate_bags
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
@@ -22,6 +22,7 @@ from trace_memory_ros.learning.bag_recorder import arm_recording, record_bags, s
 
 TASKS = ("origin", "colour")
 PAIRS = 12
+TIMED = 6
 WEIGHTS = Path("weights")
 MODULES = Path("out/bench-memory-modules/runs")
 KEEPS_AT_LEAST, REVERSED_AT_MOST = 85.0, 50.0
@@ -49,20 +50,20 @@ def run(out_dir: Path, quick: bool, pairs: int = PAIRS, workers: int = 1, module
         bags[task] = sorted(done)
         console.print(f"{task}: {len(bags[task])} bags", highlight=False)
     hidden_ns = {str(bag): cues_hidden_ns(bag) for some in bags.values() for bag in some}
-    rows: dict[str, Any] = {}
+    rows = {}
     for row, checkpoints in rows_of(modules).items():
+        plans = {task: FleetPlan(path, arm_recording(), out_dir / "cache") for task, path in checkpoints.items()}
         evaluations = {}
-        for task, checkpoint in checkpoints.items():
-            plan = FleetPlan(checkpoint, arm_recording(), out_dir / "cache")
-            evaluations[task] = evaluate_bags(bags[task], plan, executor(workers))
+        for task, plan in plans.items():
+            evaluations[task] = _evaluate(bags[task], plan, workers)
             _keep(out_dir / "evaluations" / f"{row}-{task}.json", evaluations[task])
             console.print(f"{row} {task}: {len(evaluations[task].episodes)} episodes", highlight=False)
         rows[row] = row_figures(evaluations, hidden_ns)
-        rows[row]["reversal"] = {
-            task: reversal_figures(FleetPlan(checkpoint, arm_recording(), out_dir / "cache"), bags[task])
-            for task, checkpoint in checkpoints.items()
-            if evaluations[task].model.uses_signature
-        }
+        for task, plan in plans.items():
+            found = rows[row]["tasks"][task]
+            found["attribution_cpu_s"] = attribution_cpu_s(plan, bags[task][:TIMED])
+            if evaluations[task].model.uses_signature:
+                found["reversal"] = reversal_figures(plan, bags[task])
     return {"seeds": list(seeds), "episodes_per_task": 2 * pairs, "rows": rows, "targets": targets(rows)}
 
 
@@ -106,6 +107,14 @@ def targets(rows: Mapping[str, Any]) -> dict[str, Any]:
                 "reversed_met": back["mean"] <= REVERSED_AT_MOST,
             }
     return found
+
+
+def _evaluate(bags: Sequence[Path], plan: FleetPlan, workers: int) -> Evaluation:
+    """Evidence of all `bags`. Raises RuntimeError naming the first that failed: these bags were just recorded."""
+    evaluation = evaluate_bags(bags, plan, executor(workers))
+    if evaluation.failed:
+        raise RuntimeError(f"{len(evaluation.failed)} bags could not be evaluated, first {evaluation.failed[0]}")
+    return evaluation
 
 
 def _keep(path: Path, evaluation: Evaluation) -> None:

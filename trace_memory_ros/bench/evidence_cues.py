@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.evaluation.attribution_evidence import attribution_evidence
+from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluator_of
+from trace_memory_ros.evaluation.decision import BranchReferences
 from trace_memory_ros.evaluation.evidence import AttributionEvidence, Evaluation, WriteAttribution
 
 EPISODE_TOPIC = "/episode"
@@ -49,6 +54,18 @@ def cue_figures(evaluation: Evaluation, hidden_ns: Mapping[str, int]) -> dict[st
             for label in labels
         },
     }
+
+
+def attribution_cpu_s(plan: FleetPlan, bags: Sequence[Path]) -> float:
+    """Median processor time of attributing the first decision of an episode, s."""
+    evaluator, spent = evaluator_of(plan), []
+    for bag in bags:
+        episode = plan.episodes(bag)[0][0]
+        moment = evaluator.moments(episode, episode.usable, BranchReferences(evaluator.branch_actions(episode)))[0][0]
+        recorded, begun = moment.recorded(), time.process_time()
+        attribution_evidence(moment, recorded, plan.settings.window, plan.settings.present_s)
+        spent.append(time.process_time() - begun)
+    return median(spent)
 
 
 def _hits(

@@ -125,16 +125,29 @@ class AttributionEvidence:
 
     @property
     def strongest(self) -> WriteAttribution | None:
-        """The centre of the moment, of writes or of path, that changes the chunk most; the readout without a policy."""
-        if any(w.window_delta_action is not None for w in self.writes):
-            return max(self.writes, key=lambda w: max(w.window_delta_action or 0.0, w.path_delta_action or 0.0))
-        return max(self.writes, key=lambda w: w.window_delta_readout, default=None)
+        """The centre of the moment that matters most.
+
+        Of those that change the decision, by what was written or by the path, the one that changes the chunk most;
+        where none does, the one whose writes change the chunk most, or the readout where there is no policy.
+        """
+        if self.through_path:
+            return max(self.writes, key=_by_path)
+        by_action = any(w.window_delta_action is not None for w in self.writes)
+        return max(self.writes, key=_by_writes if by_action else lambda w: w.window_delta_readout, default=None)
 
     @property
     def through_path(self) -> bool:
         """Whether the strongest moment counts by the path that led there rather than by what was written."""
-        found = self.strongest
-        return found is not None and (found.path_delta_action or 0.0) > (found.window_delta_action or 0.0)
+        path = max((_by_path(w) for w in self.writes if w.path_flipped), default=0.0)
+        return path > max((_by_writes(w) for w in self.writes if w.window_flipped), default=0.0)
+
+
+def _by_writes(write: WriteAttribution) -> float:
+    return write.window_delta_action or 0.0
+
+
+def _by_path(write: WriteAttribution) -> float:
+    return (write.path_delta_action or 0.0) if write.path_flipped else -1.0
 
 
 @dataclass(frozen=True)
