@@ -69,7 +69,7 @@ class Parity:
             "max_abs": self.largest if math.isfinite(self.largest) else None,
             "max_abs_of": finite,
             "bits_differ": self.bits_differ,
-            "facts_differ": self.differ,
+            "facts_differ": {name: count for name, count in self.differ.items() if count},
             "first_differing_tick": self.first_differing_tick,
         }
 
