@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from bags import bad_contents, bad_storage, bad_streams
 from bags.bad import BAD, BadBag
 
 from trace_memory_ros.bags.build import decode_bag
-from trace_memory_ros.bags.faults import Grade
 
 MODULES = (bad_storage, bad_streams, bad_contents)
 
@@ -34,13 +32,3 @@ def test_a_bad_bag_gets_a_clear_verdict(tmp_path: Path, name: str) -> None:
         assert fault.what and fault.where and fault.remedy, text
     found = (sum(e.ticks for e in episodes), sum(int(e.usable.sum()) for e in episodes))
     assert found == (case.ticks, case.usable), text
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_permission_denied(tmp_path: Path) -> None:
-    BAD["no_metadata"].make(tmp_path / "bag")
-    (file,) = (tmp_path / "bag").iterdir()
-    file.chmod(0)
-    verdict = decode_bag(tmp_path / "bag", BAD["no_metadata"].recording)[1]
-    assert verdict.grade is Grade.UNUSABLE
-    assert "Permission denied" in str(verdict) and "grant permission" in str(verdict)

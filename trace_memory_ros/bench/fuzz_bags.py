@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(out_dir: Path, quick: bool, bags: int | None = None, seed: int = 0) -> dict[str, Any]:
     """Decode mutated bags one after the other in a process of its own that is ended when one takes too long.
 
-    A bag that fails is kept in `out_dir`. Raises RuntimeError where any did, after all were tried.
+    A bag that fails is kept in `out_dir`.
     """
     count = bags or (QUICK_BAGS if quick else BAGS)
     begun = time.perf_counter()
@@ -100,18 +100,18 @@ class Decoder:
     def decode(self, index: int) -> Outcome:
         """Mutate and decode one bag."""
         begun = time.perf_counter()
-        self._pipe.send(index)
         mutation = "unknown"
-        while True:
-            try:
+        try:
+            self._pipe.send(index)
+            while True:
                 if not self._pipe.poll(self._deadline_s):
                     return self._restarted(index, mutation, HANG, f"nothing after {self._deadline_s:g} s", begun)
                 answer = self._pipe.recv()
-            except EOFError:
-                return self._restarted(index, mutation, CRASH, "the process died", begun)
-            if isinstance(answer, Outcome):
-                return answer
-            mutation = answer
+                if isinstance(answer, Outcome):
+                    return answer
+                mutation = answer
+        except (EOFError, OSError):
+            return self._restarted(index, mutation, CRASH, "the process died", begun)
 
     def _restarted(self, index: int, mutation: str, failure: str, text: str, begun: float) -> Outcome:
         self._stop()
