@@ -97,10 +97,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=names_of(ROWS), default=tuple(ROWS), help="rows, by comma (default: all)")
     parser.add_argument("--seeds", type=int, default=3, help="training seeds (default: 3)")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--report", action="store_true", help="train and measure nothing, tabulate what is there")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
 
 
-def run(out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: int, demos: Path) -> dict[str, Any]:
+def run(
+    out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: int, report: bool, demos: Path
+) -> dict[str, Any]:
     """Train each row on mixed sequences and count right decisions; kept runs are not done again."""
     plan = Plan(COLUMNS, 9, RECIPE, LESSONS, out_dir, demos)
     if quick:
@@ -108,8 +111,9 @@ def run(out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: 
         seeds = 1
         rows = tuple(row for row in rows if row in QUICK_ROWS) or rows[:1]
     console = Console()
-    runs = [(row, seed) for seed in range(seeds) for row in rows]
-    _render_all(plan)
+    runs = [] if report else [(row, seed) for seed in range(seeds) for row in rows]
+    if runs:
+        _render_all(plan)
     lost = do_all(partial(carry_out, plan), runs, workers, console.print)
     return {
         "seeds": seeds,
