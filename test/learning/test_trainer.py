@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from learning.synthetic import design, pair
@@ -26,8 +28,14 @@ SHORT = Recipe(
 )
 
 
-def _start(memory: str, recipe: Recipe = SHORT) -> tuple[Agent, Trainer]:
-    plan = design(memory)
+DIFFUSION = {
+    "policy": "diffusion",
+    "policy_options": {"model": 16, "width": 16, "channels": (8, 16), "time_width": 8, "execute": 2, "draws": 2},
+}
+
+
+def _start(memory: str, recipe: Recipe = SHORT, **changes: Any) -> tuple[Agent, Trainer]:
+    plan = design(memory, **changes)
     training, held_out = build.prepare(plan, [pair(i) for i in range(12)], [pair(100 + i) for i in range(4)])
     torch.manual_seed(0)
     agent = build.build_agent(plan, training)
@@ -48,10 +56,11 @@ def test_without_memory_the_branch_is_chance() -> None:
     assert trainer.run(lambda _: None, every=3).held_out_branch_accuracy == 0.5
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    agent, trainer = _start("gru")
+@pytest.mark.parametrize("policy", [{}, DIFFUSION])
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, policy: dict[str, Any]) -> None:
+    agent, trainer = _start("gru", **policy)
     trainer.run(lambda _: None, every=3)
-    _, broken_off = _start("gru")
+    _, broken_off = _start("gru", **policy)
 
     class Interrupted(Exception):
         pass
@@ -63,7 +72,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted):
         broken_off.run(stop, every=3)
-    resumed_agent, resumed = _start("gru")
+    resumed_agent, resumed = _start("gru", **policy)
     resumed.load(tmp_path / "training.safetensors")
     resumed.run(lambda _: None, every=3)
     for name, value in agent.state_dict().items():
@@ -102,6 +111,30 @@ def test_a_policy_is_adopted_but_for_its_adapter(tmp_path: Path) -> None:
     torch.testing.assert_close(begun.slot_map.weight, BEGINNING * adapter)
     for layer in (begun.slot_map, begun.summary[-1]):
         torch.testing.assert_close(layer.bias, used_to, rtol=1e-2, atol=1e-3)
+
+
+def test_a_diffusion_policy_that_is_given_a_memory_starts_as_what_it_was_without(tmp_path: Path) -> None:
+    plan = design("none", **DIFFUSION)
+    agent, trainer = _start("none", **DIFFUSION)
+    trainer.run(lambda _: None, every=6)
+    build.save_checkpoint(agent, plan, trainer.training, "synthetic", {}, tmp_path)
+    saved = load(tmp_path)
+    saved.load_into(agent.policy, "policy.")  # float16 storage
+    remembering, _ = _start("trace", **DIFFUSION)
+    build.adopt_policy(remembering, saved)
+    batch = trainer.held_out.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
+    of_trace = build.prepare(design("trace", **DIFFUSION), [pair(i) for i in range(12)], [pair(100), pair(101)])[1]
+    with_memory = of_trace.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
+    assert torch.equal(batch.images, with_memory.images)
+    torch.testing.assert_close(remembering(with_memory), agent(batch), rtol=0, atol=0)
+
+
+def test_a_policy_of_another_family_is_not_adopted(tmp_path: Path) -> None:
+    agent, trainer = _start("none")
+    build.save_checkpoint(agent, design("none"), trainer.training, "synthetic", {}, tmp_path)
+    other, _ = _start("none", **DIFFUSION)
+    with pytest.raises(ValueError, match=r"of family 'act', this run's of 'diffusion'.*--policy"):
+        build.adopt_policy(other, load(tmp_path))
 
 
 def _token_of(memoryless: Agent) -> torch.Tensor:

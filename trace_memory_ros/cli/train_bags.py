@@ -89,6 +89,7 @@ def _options(args: argparse.Namespace) -> BagOptions:
         window=None if args.window is None else PathWindow(stretches=args.window),
         clock=None if args.clock is None else parse_clock(args.clock),
         chunk=args.chunk,
+        policy=args.policy,
     )
     return options if args.state_floor is None else replace(options, state_floor=args.state_floor)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning.arm import POLICY_OPTIONS
 from trace_memory_ros.learning.bag_builders import choose_clock
 from trace_memory_ros.learning.bag_data import BagDemonstration
 from trace_memory_ros.learning.build import Design
@@ -43,6 +44,7 @@ class BagOptions:
     clock: ClockRule | None = None
     chunk: int = 20
     state_floor: float = STATE_STD_FLOOR
+    policy: str = "act"
 
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= 4:
@@ -68,6 +70,8 @@ def bag_design(
         depth=options.depth if addressed else 0,
         window=options.window if addressed else None,
         chunk=options.chunk,
+        policy=options.policy,
+        policy_options=POLICY_OPTIONS.get(options.policy, {}),
     )
     return design, state
 

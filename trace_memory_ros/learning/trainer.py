@@ -52,6 +52,8 @@ class Trainer:
                 group["lr"] = group["rate"] * self._schedule()
             rng = np.random.default_rng([self.seed, 2, self.step])
             batch = draw_batch(self.training, recipe, rng, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares)
+            # For what a policy's objective draws itself: a latent, noise.
+            torch.manual_seed(int(rng.integers(2**31)))
             for name, value in descend(self.agent, self.optimiser, batch, recipe, self.step).items():
                 sums[name] = sums.get(name, 0.0) + value / every
             self.step += 1
