@@ -142,7 +142,7 @@ def truncated_mcap(bag: Path) -> None:
     cut(bag, 0.5)
 
 
-def write_in_chunks(bag: Path, ticks: int = TICKS) -> Path:
+def write_in_chunks(bag: Path, ticks: int = TICKS, storage: str = "mcap") -> Path:
     """A recording whose images are so large that every few ticks are a chunk; the front camera's alone."""
     entries = recording_of(ticks)
     big = np.zeros((300, 400, 3), dtype=np.uint8)
@@ -151,7 +151,7 @@ def write_in_chunks(bag: Path, ticks: int = TICKS) -> Path:
             entry.message = make.image(
                 big, entry.message.header.stamp.sec * SECOND_NS + entry.message.header.stamp.nanosec
             )
-    return write(bag, entries)
+    return write(bag, entries, storage)
 
 
 @bad(UNUSABLE, "cut off or damaged", "byte ", "mcap recover")
@@ -256,3 +256,24 @@ def a_topic_that_is_not_cdr(bag: Path) -> None:
     connection.execute("UPDATE topics SET serialization_format = 'json' WHERE name = '/odom'")
     connection.commit()
     connection.close()
+
+
+@bad(DEGRADED, "cannot be read", ".db3, message ", ".recover", TICKS, TICKS)
+def a_damaged_page(bag: Path) -> None:
+    """A table of many pages, one of them overwritten."""
+    write_in_chunks(bag, storage="sqlite3")
+    file = storage_file(bag)
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle : middle + 4096] = b"\xff" * 4096
+    file.write_bytes(content)
+
+
+@bad(UNUSABLE, "20 of 20 messages cannot be read (payload of", "topic /joint_states", "restore the bag", TICKS, 0)
+def payloads_that_lie_about_their_byte_order(bag: Path) -> None:
+    def change(entry: Entry, _: int) -> Entry:
+        if entry.topic == "joint_states":
+            entry.message = b"\x00\x00" + entry.data[2:]
+        return entry
+
+    write(bag, edited(change))

@@ -43,9 +43,14 @@ def unpack_chunk(data: bytes | memoryview, compression: str, size: int, crc: int
         raise CompressionError(f"is packed with {compression!r}; known are zstd and lz4")
     if len(raw) != size:
         raise CompressionError(f"unpacks to {len(raw)} bytes, {size} were promised")
-    if crc and isal_zlib.crc32(raw) != crc:
+    if crc and checksum(raw) != crc:
         raise CompressionError("does not match its checksum")
     return raw
+
+
+def checksum(data: bytes | memoryview) -> int:
+    """The CRC-32 of mcap."""
+    return int(isal_zlib.crc32(data))
 
 
 def unpack_file(source: Path, target: Path) -> str:

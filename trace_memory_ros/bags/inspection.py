@@ -51,7 +51,8 @@ class Proposal:
         comments = [f"# missing: {text}" for text in self.missing] + [f"# {text}" for text in self.notes]
         head = [f"# Proposed from {Path(self.bag).name}; docs/bags.md explains every key.", *comments]
         plain: dict[str, Any] = self.recording.to_dict()
-        return "\n".join(head) + "\n" + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=110)
+        body: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=110)
+        return "\n".join(head) + "\n" + body
 
 
 def inspect(bag: str | Path) -> Proposal:

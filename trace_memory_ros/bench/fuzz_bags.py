@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import shutil
 import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,8 @@ class Decoder:
         self._seed = seed
         self._deadline_s = deadline_s
         self._context = multiprocessing.get_context("spawn")
+        # Of this process, which outlives the one that decodes.
+        self._folder = TemporaryDirectory(prefix="fuzz-")
         self._start()
 
     def __enter__(self) -> Decoder:
@@ -96,6 +100,7 @@ class Decoder:
 
     def __exit__(self, *reason: object) -> None:
         self._stop()
+        self._folder.cleanup()
 
     def decode(self, index: int) -> Outcome:
         """Mutate and decode one bag."""
@@ -120,7 +125,7 @@ class Decoder:
 
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(other, self._seed), daemon=True)
+        self._process = self._context.Process(target=_serve, args=(other, self._seed, self._folder.name), daemon=True)
         self._process.start()
         other.close()
         if not self._pipe.poll(START_S):
@@ -133,27 +138,22 @@ class Decoder:
         self._process.join()
 
 
-def _serve(pipe: Connection, seed: int) -> None:
+def _serve(pipe: Connection, seed: int, folder: str) -> None:
     """Answer indices with the mutation, then the outcome."""
-    import tempfile
-
     from trace_memory_ros.bags import build  # noqa: F401 - loaded before the first bag's clock runs
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        pipe.send("ready")
-        while True:
-            try:
-                index = pipe.recv()
-            except EOFError:
-                return
-            kind, mutation, files = mutated(np.random.default_rng((seed, index)))
-            bag = write_files(Path(folder) / f"bag{index}", files)
-            pipe.send(mutation)
-            pipe.send(judge(index, mutation, bag, kind.recording))
-            for file in bag.iterdir():
-                file.unlink()
-            bag.rmdir()
+    pipe.send("ready")
+    while True:
+        try:
+            index = pipe.recv()
+        except EOFError:
+            return
+        kind, mutation, files = mutated(np.random.default_rng((seed, index)))
+        bag = write_files(Path(folder) / f"bag{index}", files)
+        pipe.send(mutation)
+        pipe.send(judge(index, mutation, bag, kind.recording))
+        shutil.rmtree(bag)
 
 
 def judge(index: int, mutation: str, bag: Path, recording: Any) -> Outcome:
