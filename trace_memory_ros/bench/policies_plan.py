@@ -17,11 +17,8 @@ TASKS = ("origin", "colour")
 POLICIES = ("act", "diffusion")
 MEMORIES = ("none", "trace")
 SCHEMA = 1
-RECIPES: dict[str, dict[str, Recipe]] = {
-    "act": JOINT,
-    # Its adapter begins at zero, so that the policy can move from the first step on and only has to learn to listen.
-    "diffusion": {task: replace(recipe, steps=200) for task, recipe in JOINT.items()},
-}
+RECIPES: dict[str, dict[str, Recipe]] = dict.fromkeys(POLICIES, JOINT)
+"""Both families learn to listen for as many steps, from policies that can move."""
 JOINTLY = ("steps", "batch_pairs", "reads", "shares", "learning_rate", "memory_rate", "frozen_trunk", "warm_up_steps")
 """Parts of a recipe that the memory's own training does not depend on."""
 INFERENCE_STEPS = (1, 2, 3, 5, 10, 20)
