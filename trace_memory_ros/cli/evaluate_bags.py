@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ from trace_memory_ros.evaluation.bag_evaluation import EvidenceSettings
 from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluate_bags, film_of
 from trace_memory_ros.evaluation.bag_report import write_bag_report
 from trace_memory_ros.evaluation.bag_verdict import verdict
+from trace_memory_ros.evaluation.evaluation_file import write_evaluation
 from trace_memory_ros.evaluation.evidence import Evaluation
 from trace_memory_ros.evaluation.fleet import Step, executor
 from trace_memory_ros.evaluation.replay import recording_for
@@ -27,7 +27,6 @@ from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
-EVALUATION = "evaluation.json"
 BESIDE = "observation.yaml"
 STABILITY = ("slot_churn_per_tick", "write_entropy", "slot_occupancy", "readout_cosine", "decision_agreement")
 TRANSFORMS = ("route_similarity", "branch_consistency", "readout_cosine", "action_agreement")
@@ -47,7 +46,7 @@ def evaluate_from(args: argparse.Namespace) -> int:
     out = args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}"
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
     page = write_bag_report(out, command, evaluation, lambda episode: film_of(plan, episode))
-    (out / EVALUATION).write_text(json.dumps(evaluation.to_dict(), allow_nan=False), encoding="utf-8")
+    evidence = write_evaluation(out, evaluation)
     said = verdict(evaluation)
     figures = {
         "verdict": said.figures(),
@@ -60,7 +59,7 @@ def evaluate_from(args: argparse.Namespace) -> int:
     path = write_summary(out, command, figures)
     show(evaluation)
     console.print(said.sentence, style="bold", highlight=False, soft_wrap=True)
-    console.print(f"report {page}, figures {path}, evidence {out / EVALUATION}", highlight=False, soft_wrap=True)
+    console.print(f"report {page}, figures {path}, evidence {evidence}", highlight=False, soft_wrap=True)
     return 0 if evaluation.episodes else 1
 
 

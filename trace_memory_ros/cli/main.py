@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trace_memory_ros import __version__
 
-COMMANDS = ("train", "demonstrate", "evaluate", "replay", "bags", "demo", "bench")
+COMMANDS = ("train", "demonstrate", "evaluate", "compare", "replay", "bags", "demo", "bench")
 
 
 def parser() -> argparse.ArgumentParser:

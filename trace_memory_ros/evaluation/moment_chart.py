@@ -160,8 +160,7 @@ def _writes(ax: Axes, episode: EpisodeEvidence, time_s: NDArray[np.float64], end
     ax.vlines(time_s[ticks][shown], 0, strength[shown], color=TRACE, lw=1.2)
     ax.set_ylim(0, max(float(strength[shown].max(initial=0.0)) * 1.15, 1e-6))
     ax.set_yticks(())
-    ax.text(0.004, 0.96, f"{int(shown.sum())} writes", transform=ax.transAxes, va="top", fontsize=9, color=FAINT)
-    _name(ax, "write\nstrength")
+    _name(ax, f"{int(shown.sum())} writes,\nstrength")
 
 
 def _shares(write: Axes, read: Axes, episode: EpisodeEvidence, branch_tick: int, time_s: NDArray[np.float64]) -> None:
