@@ -32,6 +32,15 @@ def test_a_missing_checkpoint_is_one_line(tmp_path: Path, capsys: pytest.Capture
     assert "Traceback" not in error
 
 
+def test_an_unknown_policy_family_is_one_line_with_the_known_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "origin", "--policy", "flow", "--out", str(tmp_path), "--demos", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("trace-memory train: policy family 'flow' is unknown here: there are act, diffusion")
+    assert "Traceback" not in error
+
+
 def test_benchmarks_are_the_modules_that_can_run() -> None:
     found = bench.bench_descriptions()
     assert "signature" in found

@@ -10,6 +10,7 @@ from trace_memory_ros.learning.matched import ARM_DIMS, MATCHED
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
@@ -53,8 +54,9 @@ def arm_design(
     """The design of a mechanism by its registry name, with its matched options unless others are given.
 
     policy: family of the policy. Mechanisms that read no signature are given none, whatever `depth` and `window` say.
-    Raises ValueError for an unknown name.
+    Raises ValueError for an unknown name of either.
     """
+    families.family(policy)
     chosen = dict(MATCHED.get(memory, {}) if options is None else options)
     addressed = registry.build(memory, ARM_DIMS, chosen).uses_signature
     return Design(
