@@ -172,47 +172,6 @@ def test_joints_split_over_topics_twist_and_joint_state_commands(tmp_path: Path)
     assert np.array_equal(episode.actions[2], tiny.targets(2).astype(np.float32))
 
 
-def test_the_action_is_the_newest_command_stamped_at_or_before_the_tick(tmp_path: Path) -> None:
-    entries = [entry for entry in tiny.recording_of(TICKS) if entry.topic != "command"]
-    late = 90_000_000
-
-    def command(stamp_ns: int, value: float, log_ns: int) -> Entry:
-        message = make.trajectory(tiny.ACTIONS, [value] * 4, stamp_ns, PERIOD_NS)
-        return Entry("command", fields.TRAJECTORY, log_ns, message)
-
-    entries += [
-        command(stamp_of(0), 1.0, stamp_of(0) + late),
-        command(stamp_of(2) + 1, 3.0, stamp_of(2) + late),
-        # Recorded after the next one, and stamped before it.
-        command(stamp_of(5), 5.0, stamp_of(6) + late),
-        command(stamp_of(6), 6.0, stamp_of(5) + late),
-        command(0, 8.0, stamp_of(8)),
-    ]
-    (episode,) = sound_actions(write(tmp_path / "bag", entries))
-    assert episode.actions is not None
-    assert episode.actions[:, 0].tolist() == [1, 1, 1, 3, 3, 5, 6, 6, 8, 8, 8, 8]
-
-
-def sound_actions(bag: Path) -> list[BagEpisode]:
-    """Episodes of a bag in which some commands have a stamp of zero."""
-    episodes, verdict = decode_bag(bag, RECORDING)
-    assert [fault.what for fault in verdict.faults] == [
-        "1 of 5 commands have a stamp of zero: they count from their log time"
-    ]
-    return episodes
-
-
-def test_a_trajectory_of_several_points_is_followed(tmp_path: Path) -> None:
-    entries = [entry for entry in tiny.recording_of(6) if entry.topic != "command"]
-    message = make.trajectory(tiny.ACTIONS, [1.0] * 4, stamp_of(0), PERIOD_NS)
-    later = make.trajectory(tiny.ACTIONS, [2.0] * 4, stamp_of(0), 3 * PERIOD_NS)
-    message.points = [*message.points, *later.points]
-    entries.append(Entry("command", fields.TRAJECTORY, stamp_of(0), message))
-    (episode,) = sound(write(tmp_path / "bag", entries))
-    assert episode.actions is not None
-    assert episode.actions[:, 0].tolist() == [1, 2, 2, 2, 2, 2]
-
-
 def test_big_endian_messages_are_read(tmp_path: Path) -> None:
     from trace_memory_ros.bags.types import typestore
 
@@ -316,3 +275,13 @@ def test_the_clock_may_run_faster_than_the_slowest_camera(tmp_path: Path) -> Non
     held = (episode.input_stamps_ns[:, 1] - BEGIN_NS) // PERIOD_NS
     assert held.tolist() == [k - k % 2 for k in range(episode.ticks)]
     assert CameraConfig("x", "x", 1).transport == "raw"
+
+
+@pytest.mark.parametrize(("late", "grade"), [(2, Grade.OK), (3, Grade.DEGRADED)])
+def test_a_stream_that_begins_a_little_later_is_not_blamed(tmp_path: Path, late: int, grade: Grade) -> None:
+    entries = [e for e in tiny.recording_of(TICKS) if not (e.topic == "odom" and e.log_ns < stamp_of(late))]
+    (episode,), verdict = decode_bag(write(tmp_path / "bag", entries), RECORDING)
+    assert verdict.grade is grade, str(verdict)
+    assert episode.ticks == TICKS
+    assert np.flatnonzero(~episode.usable).tolist() == list(range(late))
+    assert "no sample on 'odom'" in episode.fault_text(0)

@@ -36,6 +36,9 @@ def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpi
             faults = reader.faults
     except BagFault as fault:
         return [], verdict_of(bag, [*faults, *fault.also, fault], usable=False)
+    except OSError as error:
+        what, where = f"cannot be read to its end ({error.strerror or error})", str(error.filename or "storage file")
+        return [], verdict_of(bag, [BagFault(bag, what, where, "copy it from its disk again")], usable=False)
     faults = list(dict.fromkeys([*faults, *(note for episode in episodes for note in episode.notes)]))
     usable = any(episode.usable.any() for episode in episodes)
     return [episode for episode in episodes if episode.ticks], verdict_of(bag, faults, usable)

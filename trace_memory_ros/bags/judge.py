@@ -88,7 +88,7 @@ def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagF
         what = what or "is shorter than one tick: no tick has all its streams"
         remedy = remedy if observer.aligner.waiting_for else "record longer, and all streams over the same time"
         yield BagFault(span.bag, what, where, remedy)
-    texts = Counter(text for observation in seen for text in observation.faults.values())
+    texts = Counter(text for k, o in enumerate(seen) for name, text in o.faults.items() if not _starts(ticks, name, k))
     first = {text: k for k, o in reversed(list(enumerate(seen))) for text in o.faults.values()}
     for text, count in texts.most_common():
         stream, _, rest = text.partition(": ")
@@ -99,6 +99,14 @@ def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagF
             f"{where}, tick {first[text]}",
             remedy,
         )
+
+
+def _starts(ticks: SpanTicks, stream: str, tick: int) -> bool:
+    """Whether a stream without a sample at `tick` may just have begun after the first camera, as streams do."""
+    config = ticks.observer.config
+    limit_ms = next(s.stale_after_ms for s in config.streams if s.name == stream)
+    held = ticks.first_held.get(stream)
+    return held is not None and tick < held and held * config.tick_period_ms <= limit_ms
 
 
 def _command_faults(

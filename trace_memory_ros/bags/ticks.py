@@ -28,7 +28,8 @@ class SpanTicks:
 
     A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
     40 ticks of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains, are
-    left out and counted in `unfinished`. listeners: topic -> what else hears its messages, in log order.
+    left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. listeners:
+    topic -> what else hears its messages, in log order.
     """
 
     def __init__(
@@ -43,12 +44,19 @@ class SpanTicks:
         self.feeder = Feeder(self.observer, recording)
         self.span = span
         self.unfinished = 0
+        self.first_held: dict[str, int] = {}
         self.strayed: Counter[str] = Counter()
         self.faults: list[BagFault] = []
         self._reader = reader
         self._listeners = listeners or {}
 
     def __iter__(self) -> Iterator[Observation]:
+        for observation in self._observations():
+            for stream in observation.input_stamps_ns:
+                self.first_held.setdefault(stream, observation.tick)
+            yield observation
+
+    def _observations(self) -> Iterator[Observation]:
         topics = {*self.feeder.topics, *self._listeners}
         span, whole = self.span, self.span.begin_ns <= self._reader.begin_ns and self.span.end_ns >= self._reader.end_ns
         limits = (None, None) if whole else (span.begin_ns, span.end_ns)

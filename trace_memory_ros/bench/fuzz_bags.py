@@ -25,6 +25,8 @@ DEADLINE_S = 20.0
 START_S = 120.0
 MEMORY_BYTES = 4 * 2**30
 MOST_KEPT = 20
+STARTING = 2
+"""Ticks at which a stream may not have begun yet, within its stale limit, without the verdict's blame."""
 
 CRASH, HANG, SILENT, UNCLEAR = "crash", "hang", "silent loss", "unclear fault"
 
@@ -173,7 +175,7 @@ def judge(index: int, mutation: str, bag: Path, recording: Any) -> Outcome:
     ticks = sum(episode.ticks + episode.unfinished for episode in episodes)
     if vague or (not verdict.ok and not verdict.faults):
         failure, text = UNCLEAR, str(verdict)
-    elif verdict.grade is Grade.OK and (ticks < TICKS or not all(e.usable.all() for e in episodes)):
+    elif verdict.grade is Grade.OK and (ticks < TICKS or not all(e.usable[STARTING:].all() for e in episodes)):
         failure, text = SILENT, f"{ticks} of {TICKS} ticks, and the verdict is ok"
     return Outcome(index, mutation, verdict.grade.value, failure, text, seconds)
 

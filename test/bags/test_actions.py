@@ -1,0 +1,63 @@
+"""Which recorded command labels a tick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trace_memory_ros.bags import fields
+from trace_memory_ros.bags import messages as make
+from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.bags.faults import Grade
+from trace_memory_ros.bench import tiny_bags as tiny
+from trace_memory_ros.bench.tiny_bags import PERIOD_NS, RECORDING, Entry, stamp_of, write
+
+TICKS = 12
+
+
+def sound(bag: Path) -> list[BagEpisode]:
+    """The episodes of a bag with which nothing is wrong."""
+    episodes, verdict = decode_bag(bag, RECORDING)
+    assert verdict.grade is Grade.OK, str(verdict)
+    return episodes
+
+
+def test_the_action_is_the_newest_command_stamped_at_or_before_the_tick(tmp_path: Path) -> None:
+    entries = [entry for entry in tiny.recording_of(TICKS) if entry.topic != "command"]
+    late = 90_000_000
+
+    def command(stamp_ns: int, value: float, log_ns: int) -> Entry:
+        message = make.trajectory(tiny.ACTIONS, [value] * 4, stamp_ns, PERIOD_NS)
+        return Entry("command", fields.TRAJECTORY, log_ns, message)
+
+    entries += [
+        command(stamp_of(0), 1.0, stamp_of(0) + late),
+        command(stamp_of(2) + 1, 3.0, stamp_of(2) + late),
+        # Recorded after the next one, and stamped before it.
+        command(stamp_of(5), 5.0, stamp_of(6) + late),
+        command(stamp_of(6), 6.0, stamp_of(5) + late),
+        command(0, 8.0, stamp_of(8)),
+    ]
+    (episode,) = sound_actions(write(tmp_path / "bag", entries))
+    assert episode.actions is not None
+    assert episode.actions[:, 0].tolist() == [1, 1, 1, 3, 3, 5, 6, 6, 8, 8, 8, 8]
+
+
+def sound_actions(bag: Path) -> list[BagEpisode]:
+    """Episodes of a bag in which some commands have a stamp of zero."""
+    episodes, verdict = decode_bag(bag, RECORDING)
+    assert [fault.what for fault in verdict.faults] == [
+        "1 of 5 commands have a stamp of zero: they count from their log time"
+    ]
+    return episodes
+
+
+def test_a_trajectory_of_several_points_is_followed(tmp_path: Path) -> None:
+    entries = [entry for entry in tiny.recording_of(6) if entry.topic != "command"]
+    message = make.trajectory(tiny.ACTIONS, [1.0] * 4, stamp_of(0), PERIOD_NS)
+    later = make.trajectory(tiny.ACTIONS, [2.0] * 4, stamp_of(0), 3 * PERIOD_NS)
+    message.points = [*message.points, *later.points]
+    entries.append(Entry("command", fields.TRAJECTORY, stamp_of(0), message))
+    (episode,) = sound(write(tmp_path / "bag", entries))
+    assert episode.actions is not None
+    assert episode.actions[:, 0].tolist() == [1, 2, 2, 2, 2, 2]
