@@ -203,6 +203,15 @@ def test_episodes_by_status_with_branches(tmp_path: Path) -> None:
     assert other.branches == (Branch(2, "right"),)
 
 
+def test_numbers_of_episodes_may_begin_again_and_reports_come_late(tmp_path: Path) -> None:
+    entries = tiny.recording_of(20)
+    first, second = tiny.episode_entries(6, 2, 0), tiny.episode_entries(5, 11, 0)
+    first[3].log_ns += 2 * PERIOD_NS
+    one, other = sound(write(tmp_path / "bag", entries + first + second), tiny.BY_STATUS)
+    check_contents(one, first=2, ticks=6)
+    check_contents(other, first=11, ticks=5)
+
+
 @pytest.mark.parametrize(
     ("type_name", "values"),
     [

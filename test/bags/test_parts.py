@@ -99,6 +99,23 @@ def test_plain_values(kind: str) -> None:
     assert fields.plain(Cdr(payload(make.make(kind, data=value), kind)), kind) == value
 
 
+def test_names_that_change_are_read_anew() -> None:
+    same = fields.SameTexts()
+    for names, little in ((["a", "bc"], True), (["a", "bc"], True), (["a", "bd"], True), (["a"], True), (["a"], False)):
+        for frame in ("", "x", "frames"):
+            message = make.joint_state(names, np.arange(len(names)), 1)
+            message.header.frame_id = frame
+            cdr = Cdr(payload(message, fields.JOINTS, little))
+            cdr.header()
+            found, positions = fields.joints(cdr, same)
+            assert list(found) == names and positions.tolist() == list(range(len(names)))
+    whole = payload(make.joint_state(["a"], [0.0], 1), fields.JOINTS)
+    cdr = Cdr(whole[:28])
+    cdr.header()
+    with pytest.raises(CdrError):
+        fields.joints(cdr, same)
+
+
 def test_sequences_that_claim_too_much_are_refused_at_once() -> None:
     huge = b"\x00\x01\x00\x00" + struct.pack("<I", 2**32 - 1)
     for read in (Cdr.texts, Cdr.doubles, Cdr.text):

@@ -80,6 +80,7 @@ class Feeder:
         self.topics = tuple(self._streams)
         self.counters = {stream.name: FeedCounters() for stream in recording.observation.streams}
         self.faults: dict[str, str] = {}
+        self._names = {stream.name: fields.SameTexts() for stream in recording.observation.joint_streams}
 
     def feed(self, raw: RawMessage) -> None:
         """Push one message to every stream of its topic."""
@@ -125,7 +126,7 @@ class Feeder:
         return self._sink.push_compressed(stream.name, stamp_ns, log_ns, data=data, format=layout)
 
     def _push_joints(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        names, positions = fields.joints(cdr)
+        names, positions = fields.joints(cdr, self._names[stream.name])
         return self._sink.push_joints(stream.name, stamp_ns, log_ns, names=names, positions=positions)
 
     def _push_odometry(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:

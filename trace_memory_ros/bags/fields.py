@@ -73,9 +73,29 @@ def compressed(cdr: Cdr) -> tuple[str, memoryview]:
     return cdr.text(), cdr.raw(cdr.unsigned())
 
 
-def joints(cdr: Cdr) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Names and positions (rad) of a JointState after its header."""
-    return cdr.texts(), cdr.doubles()
+def joints(cdr: Cdr, names: SameTexts | None = None) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Names and positions (rad) of a JointState after its header; `names` remembers those of the message before."""
+    return cdr.texts() if names is None else names.read(cdr), cdr.doubles()
+
+
+class SameTexts:
+    """Reads a sequence of strings that hardly ever changes: by comparing its bytes with the last one's."""
+
+    def __init__(self) -> None:
+        self._order = ""
+        self._block = b""
+        self._texts: tuple[str, ...] = ()
+
+    def read(self, cdr: Cdr) -> tuple[str, ...]:
+        """As `Cdr.texts`."""
+        begin = -(-cdr.at // 4) * 4
+        end = begin + len(self._block)
+        if self._block and cdr.order == self._order and cdr.data[begin:end] == self._block:
+            cdr.at = end
+        else:
+            self._texts = cdr.texts()
+            self._order, self._block = cdr.order, bytes(cdr.data[begin : cdr.at])
+        return self._texts
 
 
 def odometry(cdr: Cdr) -> tuple[float, float, float]:
