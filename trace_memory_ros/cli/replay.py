@@ -95,5 +95,7 @@ def print_report(report: ReplayReport, parity: Parity | None, live: bool) -> Non
             f"live run in the bag: {parity.compared} of {parity.live} ticks compared, max |live - replay| = "
             f"{parity.largest:g}, {verdict}"
         )
+        if parity.within or parity.beyond:
+            print(f"ticks that one side alone has: {parity.within} in between, {parity.beyond} at the ends")
     elif live:
         print("the live run in the bag was of another checkpoint: not compared")

@@ -19,14 +19,17 @@ FACTS = ("status", "reason", "wrote", "mechanism", "model_id", "input_stamps_ns"
 class Parity:
     """Conditions of two runs, matched by stamp.
 
-    live, replayed: conditions on each side. compared: with the same stamp. max_abs: per array the largest absolute
-    difference, infinite where shapes or NaNs differ. differ: per fact the conditions in which it does. bits_differ:
-    conditions of which any array differs in any bit. first_differing_tick: of the live run; None without a difference.
+    live, replayed: conditions on each side. compared: with the same stamp. within: between the first and the last
+    common one, those that one side lacks; what lies before and after is where a recording begins and ends. max_abs:
+    per array the largest absolute difference, infinite where shapes or NaNs differ. differ: per fact the conditions in
+    which it does. bits_differ: conditions of which any array differs in any bit. first_differing_tick: of the live run;
+    None without a difference.
     """
 
     live: int = 0
     replayed: int = 0
     compared: int = 0
+    within: int = 0
     max_abs: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ARRAYS, 0.0))
     differ: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FACTS, 0))
     bits_differ: int = 0
@@ -39,9 +42,13 @@ class Parity:
 
     @property
     def identical(self) -> bool:
-        """Whether both runs have the same ticks, equal in every bit and every fact."""
-        same_ticks = self.live == self.replayed == self.compared > 0
-        return same_ticks and not self.bits_differ and not any(self.differ.values())
+        """Whether, from the first common tick to the last, both have the same ones, equal in all bits and facts."""
+        return self.compared > 0 and not self.within and not self.bits_differ and not any(self.differ.values())
+
+    @property
+    def beyond(self) -> int:
+        """Ticks of one side before the first or after the last common one."""
+        return self.live + self.replayed - 2 * self.compared - self.within
 
     def add(self, live: Condition, replayed: Condition) -> None:
         """Compare two conditions of one stamp."""
@@ -65,6 +72,8 @@ class Parity:
             "ticks_live": self.live,
             "ticks_replayed": self.replayed,
             "ticks_compared": self.compared,
+            "ticks_unmatched_within": self.within,
+            "ticks_beyond_ends": self.beyond,
             "identical": self.identical,
             "max_abs": self.largest if math.isfinite(self.largest) else None,
             "max_abs_of": finite,
@@ -90,9 +99,11 @@ def compare(live: Iterable[Condition], replayed: Iterable[Condition]) -> Parity:
     """Match two runs by episode, counted from each one's first, and stamp."""
     ones, others = _by_key(live), _by_key(replayed)
     parity = Parity(live=len(ones), replayed=len(others))
-    for key, condition in ones.items():
-        if key in others:
-            parity.add(condition, others[key])
+    common = sorted(ones.keys() & others.keys())
+    for key in common:
+        parity.add(ones[key], others[key])
+    if common:
+        parity.within = sum(common[0] < key < common[-1] for key in ones.keys() ^ others.keys())
     return parity
 
 
