@@ -50,7 +50,14 @@ def tiny_checkpoint(
     """
     torch.manual_seed(seed)
     observation = observation or default_arm()
-    encoder = EncoderConfig(cameras=len(observation.cameras), visual_width=8, state_width=4, channels=4)
+    encoder = EncoderConfig(
+        cameras=len(observation.cameras),
+        thumbnail_px=observation.thumbnail_px,
+        state_dim=observation.state_dim,
+        visual_width=8,
+        state_width=4,
+        channels=4,
+    )
     uses_signature = registry.build(mechanism, MemoryDims(encoder.content_dim, 1, WIDTH, SLOTS)).uses_signature
     depth = DEPTH if uses_signature else 0
     signature = sum(observation.state_dim**level for level in range(1, depth + 1))
