@@ -277,3 +277,9 @@ def payloads_that_lie_about_their_byte_order(bag: Path) -> None:
         return entry
 
     write(bag, edited(change))
+
+
+@bad(DEGRADED, "that were never moved into the bag", "write-ahead log", "wal_checkpoint", TICKS, TICKS)
+def a_write_ahead_log(bag: Path) -> None:
+    file = storage_file(write(bag, recording_of(TICKS), "sqlite3"))
+    file.with_name(file.name + "-wal").write_bytes(b"left behind")
