@@ -42,7 +42,7 @@ SIZES: dict[str, Any] = dict(
 RECIPE = replace(
     Recipe(), batch_pairs=2, reads=8, shares=ReadShares(near_branch=0.3, apart=0.2, pauses=0.1), learning_rate=5e-4
 )
-REPORT_EVERY = 25
+REPORT_EVERY = 20
 console = Console()
 
 
@@ -64,10 +64,10 @@ class Row:
 
 
 ROWS = (
-    Row("act", 400),
-    Row("act_frozen_with_memory", 400, after="act", remembers=True, frozen=True, rate=1e-3),
-    Row("act_trained_with_memory", 200, after="act", remembers=True),
-    Row("act_trained_longer", 200, after="act"),
+    Row("act", 160),
+    Row("act_frozen_with_memory", 240, after="act", remembers=True, frozen=True, rate=2e-3),
+    Row("act_trained_with_memory", 80, after="act", remembers=True),
+    Row("act_trained_longer", 80, after="act"),
 )
 
 

@@ -19,7 +19,7 @@ from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.lerobot import MemoryOptions, MemoryPolicy
-from trace_memory_ros.policies.lerobot_chunks import LerobotChunks
+from trace_memory_ros.policies.lerobot_chunks import ENVIRONMENT_PX, LerobotChunks
 from trace_memory_ros.policies.lerobot_files import LerobotCheckpoint
 from trace_memory_ros.policies.lerobot_install import lerobot
 from trace_memory_ros.policies.module import ChunkConfig
@@ -80,12 +80,17 @@ def dataset_statistics(remembered: Remembered) -> dict[str, dict[str, Tensor]]:
     return stats
 
 
-def build(remembered: Remembered, family: str, sizes: dict[str, Any]) -> Any:
-    """An untrained LeRobot policy of `family` for the memory's cameras, state and actions; `sizes`: its own options."""
+def build(remembered: Remembered, family: str, sizes: dict[str, Any], cameras: bool = True) -> Any:
+    """An untrained LeRobot policy of `family` for the memory's cameras, state and actions; `sizes`: its own options.
+
+    cameras: without, small images are its environment state, and it has no vision backbone.
+    """
     types, factory = lerobot("lerobot.configs.types"), lerobot("lerobot.policies.factory")
     kinds, feature, seen = types.FeatureType, types.PolicyFeature, remembered.checkpoint.config.observation
     side = seen.image_px
     inputs = {f"observation.images.{name}": feature(kinds.VISUAL, (3, side, side)) for name in seen.camera_names}
+    if not cameras:
+        inputs = {"observation.environment_state": feature(kinds.ENV, (len(inputs) * 3 * ENVIRONMENT_PX**2,))}
     inputs["observation.state"] = feature(kinds.STATE, (seen.state_dim,))
     outputs = {"action": feature(kinds.ACTION, (len(remembered.action_names),))}
     config = factory.make_policy_config(family, device="cpu", input_features=inputs, output_features=outputs, **sizes)

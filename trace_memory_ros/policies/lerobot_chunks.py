@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.lerobot import MemoryPolicy, memory_batch
@@ -13,11 +14,15 @@ from trace_memory_ros.policies.lerobot_files import LerobotCheckpoint
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
 
+ENVIRONMENT_PX = 16
+
+
 class LerobotChunks(ChunkModule):
     """A LeRobot policy between its own processors, on one observation step.
 
     remembers: without, the memory is not shown to the policy, and LeRobot's own weights are what is trained. What goes
-    in and out is in raw units, as everywhere in training; LeRobot's processors normalise it.
+    in and out is in raw units, as everywhere in training; LeRobot's processors normalise it. A policy without cameras is
+    given all images as its environment state, `ENVIRONMENT_PX` wide and -1..1.
     """
 
     def __init__(self, checkpoint: LerobotCheckpoint, config: ChunkConfig, remembers: bool) -> None:
@@ -56,7 +61,11 @@ class LerobotChunks(ChunkModule):
         return {"lerobot": self.model(batch)[0]}
 
     def _batch(self, images: Tensor, state: Tensor, readout: Readout, **more: Tensor) -> dict[str, Tensor]:
-        seen = {f"observation.images.{name}": images[:, c] for c, name in enumerate(self.config.cameras)}
+        if self.policy.config.image_features:
+            seen = {f"observation.images.{name}": images[:, c] for c, name in enumerate(self.config.cameras)}
+        else:
+            small = functional.adaptive_avg_pool2d(images.flatten(0, 1), ENVIRONMENT_PX)
+            seen = {"observation.environment_state": small.reshape(len(images), -1) * 2.0 - 1.0}
         memory = memory_batch(readout) if self.remembers else {}
         batch: dict[str, Tensor] = self.checkpoint.preprocessor({**seen, "observation.state": state, **memory, **more})
         return batch

@@ -20,10 +20,13 @@ IMAGES = "observation.images."
 class LerobotRunner:
     """Runs a `MemoryPolicy` between LeRobot's processors, at batch 1; chunks are executed as LeRobot's queues do.
 
-    Camera `name` of an observation is LeRobot's `observation.images.name`.
+    Camera `name` of an observation is LeRobot's `observation.images.name`. Raises ValueError for a policy that takes an
+    environment state.
     """
 
     def __init__(self, checkpoint: LerobotCheckpoint) -> None:
+        if checkpoint.policy.config.env_state_feature:
+            raise ValueError("the policy takes an environment state, which observations do not have: train on cameras")
         self.checkpoint = checkpoint
         self.policy = checkpoint.policy.eval()
         self.action_names = checkpoint.action_names

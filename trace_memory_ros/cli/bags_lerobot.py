@@ -1,0 +1,71 @@
+"""`trace-memory bags to-lerobot` and `from-lerobot`: bags to a LeRobotDataset and back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trace_memory_ros.bags.episode import BagEpisode
+    from trace_memory_ros.bags.recording import RecordingConfig
+
+
+def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register both among the actions of `bags`."""
+    there = actions.add_parser("to-lerobot", help="write bags as a LeRobotDataset")
+    there.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
+    there.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
+    there.add_argument("--repo-id", required=True, help="LeRobot's name of the dataset, such as me/parts")
+    there.add_argument("--root", type=Path, required=True, help="folder to write to; must not exist")
+    there.add_argument("--task", required=True, help="LeRobot's task string of all episodes")
+    there.add_argument("--storage", choices=("image", "video"), default="image", help="of the cameras (default: image)")
+    there.add_argument("--vcodec", default="libsvtav1", help="video codec (default: libsvtav1)")
+    there.add_argument(
+        "--gaps", choices=("refuse", "split"), default="refuse", help="episodes with unusable ticks (default: refuse)"
+    )
+    there.set_defaults(run=to_lerobot)
+    back = actions.add_parser("from-lerobot", help="write a LeRobotDataset as bags, one per episode")
+    back.add_argument("dataset", type=Path, help="root folder of the dataset")
+    back.add_argument("--out", type=Path, required=True, help="folder of the bags and their observation.yaml")
+    back.set_defaults(run=from_lerobot)
+
+
+def to_lerobot(args: argparse.Namespace) -> int:
+    """Write the dataset and say what was left out; returns 1 where nothing was left."""
+    from trace_memory_ros.bags.recording import RecordingConfig
+    from trace_memory_ros.learning.lerobot_export import ExportOptions, export
+
+    recording = RecordingConfig.load(args.config)
+    options = ExportOptions(args.repo_id, args.root, args.task, args.storage, args.vcodec, args.gaps)
+    done = export(_episodes(args.bags, recording), recording, options)
+    for reason in done.left_out:
+        print(f"left out: {reason}")
+    print(
+        f"{done.episodes} episodes, {done.frames} frames in {args.root}; left out: {len(done.left_out)} episodes, and "
+        f"{done.trimmed} ticks without an observation or an action at the ends of others"
+    )
+    return 0 if done.episodes else 1
+
+
+def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpisode]:
+    from trace_memory_ros.bags.build import decode_bag
+    from trace_memory_ros.bags.faults import Grade
+    from trace_memory_ros.bags.layout import find_bags
+
+    for bag in [bag for path in bags for bag in find_bags(path)]:
+        episodes, verdict = decode_bag(bag, recording)
+        if verdict.grade is not Grade.OK:
+            print(verdict, flush=True)
+        yield from episodes
+
+
+def from_lerobot(args: argparse.Namespace) -> int:
+    """Write the bags and name them."""
+    from trace_memory_ros.learning.lerobot_import import CONFIG, import_dataset
+
+    for bag in import_dataset(args.dataset, args.out):
+        print(bag, flush=True)
+    print(f"what is what in them: {args.out / CONFIG}")
+    return 0
