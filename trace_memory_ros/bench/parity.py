@@ -89,13 +89,10 @@ def run(
 
 def _met(lossless: dict[str, Figures], sides: dict[str, Figures]) -> bool:
     """Lossless runs bit-identical both ways and close to training; the other runs bit-identical when followed."""
-    main = all(
-        f["stamps_alone"]["identical"]
-        and f["as_recorded"]["identical"]
-        and f["training_scan"]["max_abs"] <= SCAN_TARGET
-        for f in lossless.values()
-    )
-    return main and all(sides[kind]["as_recorded"]["identical"] for kind in ("deadlines", "lossy_recorder_only"))
+    runs = [figures[how] for figures in lossless.values() for how in ("stamps_alone", "as_recorded")]
+    same = [run["identical"] and run["ticks_live"] == run["ticks_replayed"] for run in runs]
+    same += [sides[kind]["as_recorded"]["identical"] for kind in ("deadlines", "lossy_recorder_only")]
+    return all(same) and all(f["training_scan"]["max_abs"] <= SCAN_TARGET for f in lossless.values())
 
 
 def _lossless(out_dir: Path, memory: str, ticks: int, seed: int) -> Callable[[], Figures]:
@@ -124,7 +121,7 @@ def _side(out_dir: Path, kind: str, memory: str, ticks: int, seed: int) -> Calla
 def record_live(
     folder: Path, checkpoint: Path, ticks: int, seed: int, deadline_ms: int = 60_000, disturbance: Figures | None = None
 ) -> Figures:
-    """Let memory_node run over DDS and record it into `folder`/bag. Raises ValueError when it failed, with the reason."""
+    """Let memory_node run over DDS and record it into `folder`/bag. Raises ValueError with the reason if it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.json"
     domain = random.SystemRandom().choice(DOMAINS)
