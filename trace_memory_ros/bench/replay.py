@@ -125,7 +125,8 @@ def _pictures(image_type: str) -> list[bytes]:
         pixels = np.asarray(cv2.GaussianBlur(noise, (0, 0), 3.0), dtype=np.uint8)
         message = messages.image(pixels, 0)
         if image_type == COMPRESSED:
-            packed = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
+            bgr = np.ascontiguousarray(pixels[..., ::-1])
+            packed = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
             message = messages.compressed_image(packed.tobytes(), 0)
         found.append(bytes(typestore().serialize_cdr(message, image_type)))
     return found
