@@ -57,7 +57,7 @@ ROWS = (
     Row("colour 150", "colour", 150, True, 200),
     Row("origin 75", "origin", 75, True, 200),
     Row("colour 75", "colour", 75, True, 200),
-    Row("origin 150 from scratch", "origin", 150, False, 1200),
+    Row("origin 150 from scratch", "origin", 150, False, 800),
 )
 
 
