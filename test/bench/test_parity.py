@@ -21,6 +21,7 @@ TICKS = 100
 MEMORIES = ("trace", "retrieval")
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_live_over_dds_equals_replay_and_training(memory: str, tmp_path: Path) -> None:
     checkpoint = random_checkpoint(tmp_path / "checkpoint", memory)

@@ -29,7 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="follow the conditions of the live run in the bag: every tick takes the samples that the live one held",
     )
-    parser.add_argument("--summary", type=Path, help="folder of summary.json (default: out/replay-BAG)")
+    parser.add_argument("--summary", type=Path, help="folder of summary.json (default: out/BAG_replay)")
     parser.set_defaults(run=run)
 
 
