@@ -12,6 +12,7 @@ from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
 from trace_memory_ros.bench import fuzz_bags
 from trace_memory_ros.bench.fuzz_bags import CRASH, HANG, SILENT, UNCLEAR, Decoder, judge, write_files
 from trace_memory_ros.bench.fuzz_bags_mutations import BYTES, FIELDS, KINDS, TICKS, files_of, mutated
+from trace_memory_ros.bench.tiny_bags import BEGIN_NS
 
 
 def test_the_same_seed_breaks_the_same_bag() -> None:
@@ -42,6 +43,7 @@ def test_bags_are_sound_before_they_are_broken(tmp_path: Path, kind) -> None:  #
 
 class FakeEpisode:
     ticks, unfinished, usable = TICKS - 1, 0, np.ones(TICKS - 1, bool)
+    stamps_ns = np.array([BEGIN_NS])
 
 
 def test_failures_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

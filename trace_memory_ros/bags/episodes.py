@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError, header_stamp_ns
@@ -13,7 +16,7 @@ from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import FIRST_NS, LAST_NS, RawMessage
-from trace_memory_ros.bags.topics import wanted_topics
+from trace_memory_ros.bags.topics import stream_topics, wanted_topics
 
 RUNNING, FINISHED = 1, 2
 MARGIN_NS = 1_000_000_000
@@ -95,7 +98,13 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
     """From the first to the last report of a running episode, its FINISHED, by header stamps."""
     seen: list[list[_Report]] = []
     malformed = 0
-    for raw in _messages(reader, recording, topic):
+    times: dict[str, list[tuple[int, int]]] = {name: [] for name in stream_topics(recording)}
+    for raw in reader.messages(wanted_topics(recording)):
+        if raw.topic in times:
+            with suppress(CdrError):
+                times[raw.topic].append((raw.log_ns, header_stamp_ns(raw.data)))
+        if raw.topic != topic:
+            continue
         try:
             cdr = Cdr(raw.data)
             report = _Report(raw.log_ns, cdr.header().stamp_ns, fields.status(cdr))
@@ -109,7 +118,11 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
         elif report.status.phase == RUNNING:
             seen.append([report])
     _note_malformed(reader, topic, malformed)
-    return [_span_of(str(reader.path), index, reports) for index, reports in enumerate(seen)]
+    for index, reports in enumerate(seen):
+        _note_doubts(reader, f"topic {topic}, episode {index}", reports)
+    found = [_span_of(str(reader.path), index, reports) for index, reports in enumerate(seen)]
+    _note_misplaced(reader, found, times)
+    return found
 
 
 class _Report(NamedTuple):
@@ -142,6 +155,32 @@ def _span_of(bag: str, index: int, reports: list[_Report]) -> EpisodeSpan:
         last.success if last.phase == FINISHED else None,
         last.seed,
     )
+
+
+def _note_doubts(reader: BagReader, where: str, reports: list[_Report]) -> None:
+    """Name what makes an episode's begin or end uncertain."""
+    if all(report.status.phase != FINISHED for report in reports):
+        what = "is never reported as finished: it ends with its last report"
+        reader.note(BagFault(reader.path, what, where, "record until the episode has ended"))
+    falls = sum(b.stamp_ns < a.stamp_ns for a, b in pairwise(reports))
+    if falls:
+        what = f"{falls} reports are stamped before one that was recorded earlier: it may begin or end elsewhere"
+        reader.note(BagFault(reader.path, what, where, "one publisher, rising stamps, by the clock of the sensors"))
+
+
+def _note_misplaced(reader: BagReader, found: list[EpisodeSpan], times: dict[str, list[tuple[int, int]]]) -> None:
+    """Name messages that belong to an episode by their stamps and were recorded long before or after it."""
+    for topic, pairs in times.items():
+        log, stamp = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        for span in found:
+            inside = (span.begin_stamp_ns <= stamp) & (stamp < span.end_stamp_ns)
+            count = int((inside & ((log < span.begin_ns) | (log >= span.end_ns))).sum())
+            if count:
+                what = (
+                    f"{count} messages are stamped within the episode and recorded over 1 s off it: they are left out"
+                )
+                where, remedy = f"topic {topic}, episode {span.index}", "record and stamp by one clock"
+                reader.note(BagFault(reader.path, what, where, remedy))
 
 
 def _note_malformed(reader: BagReader, topic: str, count: int) -> None:

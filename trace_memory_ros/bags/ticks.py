@@ -81,8 +81,8 @@ class SpanTicks:
         span = self.span
         if span.begin_stamp_ns <= stamp_ns < span.end_stamp_ns:
             return True
-        within = span.begin_ns + MARGIN_NS <= raw.log_ns < span.end_ns - MARGIN_NS
-        if within and not span.begin_stamp_ns - MARGIN_NS <= stamp_ns < span.end_stamp_ns + MARGIN_NS:
+        # A neighbour in time is stamped within twice the margin that the span's log times have.
+        if not span.begin_stamp_ns - 2 * MARGIN_NS <= stamp_ns < span.end_stamp_ns + 2 * MARGIN_NS:
             self.strayed[raw.topic] += 1
         return False
 
