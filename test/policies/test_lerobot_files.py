@@ -13,7 +13,9 @@ from torch import Tensor
 
 from trace_memory_ros.policies import lerobot_files
 from trace_memory_ros.policies.base import ConditionMismatch
+from trace_memory_ros.policies.families import family
 from trace_memory_ros.policies.lerobot import memory_batch
+from trace_memory_ros.policies.lerobot_family import options_of
 from trace_memory_ros.policies.lerobot_files import LerobotCheckpoint, LerobotCheckpointError
 from trace_memory_ros.policies.lerobot_install import lerobot
 from trace_memory_ros.policies.lerobot_runner import LerobotRunner
@@ -121,6 +123,23 @@ def test_a_folder_whose_parts_do_not_belong_together_is_refused(tmp_path: Path) 
     weights.write_bytes(weights.read_bytes() + b" ")
     with pytest.raises(LerobotCheckpointError, match="base_sha256 is"):
         lerobot_files.load(tmp_path)
+
+
+def test_a_checkpoint_names_a_lerobot_policy_and_is_bound_to_it(tmp_path: Path) -> None:
+    ours = checkpoint("act")
+    lerobot_files.save(tmp_path / "policy", ours)
+    options = options_of(tmp_path / "policy")
+    run = family("lerobot").load
+    acting = run(options, {})
+    assert acting.action_names == NAMES and acting.condition == SHAPE
+    assert np.array_equal(acting.act(Seen(0), Seen(0)), LerobotRunner(ours).act(Seen(0), Seen(0)))
+    with pytest.raises(ValueError, match="lack base_sha256"):
+        run({key: value for key, value in options.items() if key != "base_sha256"}, {})
+    with torch.no_grad():
+        ours.policy.adapter.gate.add_(1.0)
+    lerobot_files.save(tmp_path / "policy", ours)
+    with pytest.raises(ValueError, match=f"this checkpoint was written for {options['adapter_sha256']}"):
+        run(options, {})
 
 
 def test_action_names_must_be_as_many_as_actions(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ SIZES: dict[str, Any] = dict(
 RECIPE = replace(
     Recipe(), batch_pairs=2, reads=8, shares=ReadShares(near_branch=0.3, apart=0.2, pauses=0.1), learning_rate=5e-4
 )
-REPORT_EVERY = 20
+REPORT_EVERY = 25
+CAMERAS, THUMBNAILS = "cameras", "thumbnails"
 console = Console()
 
 
@@ -64,22 +65,30 @@ class Row:
 
 
 ROWS = (
-    Row("act", 160),
-    Row("act_frozen_with_memory", 240, after="act", remembers=True, frozen=True, rate=2e-3),
-    Row("act_trained_with_memory", 80, after="act", remembers=True),
-    Row("act_trained_longer", 80, after="act"),
+    Row("act", 300),
+    Row("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
+    Row("act_trained_with_memory", 150, after="act", remembers=True),
+    Row("act_trained_longer", 150, after="act"),
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--task`, `--memory`, `--demos` and `--seed`."""
+    """Add `--task`, `--eyes`, `--memory`, `--demos` and `--seed`."""
+    parser.add_argument(
+        "--eyes",
+        default=CAMERAS,
+        choices=(CAMERAS, THUMBNAILS),
+        help="48 px through LeRobot's resnet18, or 16 px as its environment state (default: cameras)",
+    )
     parser.add_argument("--task", default="origin", choices=("origin", "colour"), help="task (default: origin)")
     parser.add_argument("--memory", type=Path, help="checkpoint whose memory is adopted (default: weights/TASK_trace)")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
     parser.add_argument("--seed", type=int, default=0, help="seed of initialisation and sampling")
 
 
-def run(out_dir: Path, quick: bool, task: str, memory: Path | None, demos: Path, seed: int) -> dict[str, Any]:
+def run(
+    out_dir: Path, quick: bool, task: str, eyes: str, memory: Path | None, demos: Path, seed: int
+) -> dict[str, Any]:
     """Train every row, each as soon as the one it starts from is there; resumes row by row."""
     lerobot()
     remembered = _remembered(task, memory or Path("weights") / f"{task}_trace", demos, quick)
@@ -87,12 +96,13 @@ def run(out_dir: Path, quick: bool, task: str, memory: Path | None, demos: Path,
     figures = {}
     for row in ROWS:
         steps = row.steps if not quick else 4
-        settings = {**row.settings, "steps": steps, "task": task, "seed": seed}
-        job = partial(_train, replace(row, steps=steps), remembered, out_dir, seed)
+        settings = {**row.settings, "steps": steps, "task": task, "seed": seed, "eyes": eyes}
+        job = partial(_train, replace(row, steps=steps), remembered, out_dir, seed, eyes == CAMERAS)
         figures[row.name] = store.get(row.name, {**settings, "memory": remembered.checkpoint.model_id}, job)
         console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
     return {
         "task": task,
+        "eyes": eyes,
         "lerobot": lerobot().__version__,
         "memory": str(remembered.checkpoint.folder),
         "seed": seed,
@@ -109,9 +119,9 @@ def _remembered(task: str, memory: Path, demos: Path, quick: bool) -> Remembered
     return learning.remember(checkpoint, pairs[:cut], pairs[cut:], CHUNK, ACTION_NAMES)
 
 
-def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int) -> dict[str, Any]:
+def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int, cameras: bool) -> dict[str, Any]:
     torch.manual_seed(seed)
-    base = learning.build(remembered, "act", SIZES)
+    base = learning.build(remembered, "act", SIZES, cameras)
     if row.after:
         base.load_state_dict(lerobot_files.load(out_dir / row.after).policy.base.state_dict())
     agent = learning.agent_of(remembered, base, row.remembers, row.frozen)

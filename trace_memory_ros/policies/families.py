@@ -22,6 +22,7 @@ Load = Callable[[Mapping[str, Any], Mapping[str, Tensor]], Policy]
 BUILT_IN = {
     "act": "trace_memory_ros.policies.act_family:ACT",
     "diffusion": "trace_memory_ros.policies.diffusion_family:DIFFUSION",
+    "lerobot": "trace_memory_ros.policies.lerobot_family:LEROBOT",
 }
 
 

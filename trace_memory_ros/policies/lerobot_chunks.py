@@ -13,7 +13,6 @@ from trace_memory_ros.policies.lerobot import MemoryPolicy, memory_batch
 from trace_memory_ros.policies.lerobot_files import LerobotCheckpoint
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
-
 ENVIRONMENT_PX = 16
 
 
@@ -21,8 +20,8 @@ class LerobotChunks(ChunkModule):
     """A LeRobot policy between its own processors, on one observation step.
 
     remembers: without, the memory is not shown to the policy, and LeRobot's own weights are what is trained. What goes
-    in and out is in raw units, as everywhere in training; LeRobot's processors normalise it. A policy without cameras is
-    given all images as its environment state, `ENVIRONMENT_PX` wide and -1..1.
+    in and out is in raw units, as everywhere in training; LeRobot's processors normalise it. A policy without cameras
+    is given all images as its environment state, `ENVIRONMENT_PX` wide and -1..1.
     """
 
     def __init__(self, checkpoint: LerobotCheckpoint, config: ChunkConfig, remembers: bool) -> None:
