@@ -147,3 +147,11 @@ def test_thumbnails_are_prepared_images() -> None:
     assert small.shape == (2, 3, 16, 16, 3)
     np.testing.assert_array_equal(small[1, 2], prepare(images[1, 2], 16))
     assert np.abs(small[0, 0] - images[0, 0].reshape(16, 3, 16, 3, 3).mean(axis=(1, 3))).max() <= 0.5
+
+
+def test_a_jpeg_that_claims_to_be_huge_is_refused() -> None:
+    packed = bytearray(cv2.imencode(".jpg", np.zeros((16, 24, 3), np.uint8))[1].tobytes())
+    size_at = packed.index(b"\xff\xc0") + 5
+    packed[size_at : size_at + 4] = (65500).to_bytes(2, "big") * 2
+    with pytest.raises(ImageError, match="cannot be decoded"):
+        decode_compressed(bytes(packed), "rgb8; jpeg compressed bgr8")

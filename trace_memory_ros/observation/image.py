@@ -97,7 +97,10 @@ def decode_compressed(data: Buffer, format: str) -> Image:  # noqa: A002 - the m
         raise ImageError(f"compressed image of format {format!r}, {content.size} bytes, is cut off or not {codec}: check the publisher")
     depth = format.split(";")[0].strip() == "16UC1"
     flags = cv2.IMREAD_UNCHANGED if depth else cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
-    image = cv2.imdecode(content, flags)
+    try:
+        image = cv2.imdecode(content, flags)
+    except cv2.error:  # a header that claims more pixels than OpenCV takes
+        image = None
     if image is None:
         raise ImageError(
             f"compressed image of format {format!r}, {content.size} bytes, cannot be decoded: check the publisher"
