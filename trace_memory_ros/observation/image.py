@@ -95,7 +95,8 @@ def decode_compressed(data: Buffer, format: str) -> Image:  # noqa: A002 - the m
     content = np.frombuffer(data, np.uint8)
     if _ENDINGS[codec] not in content[-64:].tobytes():
         raise ImageError(
-            f"compressed image of format {format!r}, {content.size} bytes, is cut off or not {codec}: check the publisher"
+            f"compressed image of format {format!r}, {content.size} bytes, is cut off or not {codec}: check the "
+            "publisher"
         )
     depth = format.split(";")[0].strip() == "16UC1"
     flags = cv2.IMREAD_UNCHANGED if depth else cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
