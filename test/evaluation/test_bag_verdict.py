@@ -56,7 +56,9 @@ def test_a_moment_only_matters_when_it_changes_a_good_part_of_the_action() -> No
         earlier = replace(attribution.earlier, delta_action=whole)
         assert matters(replace(attribution, writes=weak, earlier=earlier)) is expected
     driven = (replace(weak[0], path_delta_action=0.5), *weak[1:])
-    assert matters(replace(attribution, writes=driven, earlier=replace(attribution.earlier, delta_action=0.81)))
+    earlier = replace(attribution.earlier, delta_action=0.81)
+    assert not matters(replace(attribution, writes=driven, earlier=earlier))
+    assert not matters(replace(attribution, writes=weak, earlier=replace(earlier, delta_action=0.1, flipped=False)))
     assert matters(replace(attribution, writes=(replace(weak[0], path_flipped=True),)))
 
 

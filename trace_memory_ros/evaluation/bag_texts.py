@@ -7,9 +7,9 @@ MOMENTS = (
     "the moment without which the action changes most. Framed red: the view at the decision itself."
 )
 ALL = (
-    "A row is a decision. Dark: without that moment the action at the branch is another. Ringed: without it the policy "
-    "takes another branch. Dark cells far to the left are earlier evidence; dark cells only at the right edge are the "
-    "current view."
+    "A row is a decision. Dark: without what was written then the action at the branch is another. Ringed: without it, "
+    "or without the path driven then, the policy takes another branch. Dark cells far to the left are earlier "
+    "evidence; dark cells only at the right edge are the current view."
 )
 READS = (
     "A row is a decision, a column an entry of the memory. Where rows of different branches look alike, the evidence "

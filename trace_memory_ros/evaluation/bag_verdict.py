@@ -124,22 +124,26 @@ def flips_without(write: WriteAttribution) -> bool:
 
 
 def change_without(write: WriteAttribution) -> float:
-    """How much the action changes without a moment, by the stronger of both ways; the readout without a policy."""
+    """How much the action changes without what a moment wrote, or the readout without a policy.
+
+    Without the path it drove as well, where that changes the decision: any displacement changes the action somewhat.
+    """
     if write.window_delta_action is None:
         return write.window_delta_readout
-    return max(write.window_delta_action, write.path_delta_action or 0.0)
+    return max(write.window_delta_action, (write.path_delta_action or 0.0) if write.path_flipped else 0.0)
 
 
 def matters(attribution: AttributionEvidence) -> bool:
     """Whether the strongest moment counts by itself: it changes the decision, or a good part of what all earlier do.
 
-    Evidence that many moments hold survives the loss of any of them; then none is the moment of the decision.
+    Evidence that many moments hold survives the loss of any of them, and a branch that would be taken anyway needs
+    none; then none is the moment of the decision.
     """
     strongest, earlier = attribution.strongest, attribution.earlier
     if strongest is None or earlier is None:
         return strongest is not None
     every = earlier.delta_readout if earlier.delta_action is None else earlier.delta_action
-    return flips_without(strongest) or change_without(strongest) > PART * every
+    return flips_without(strongest) or (earlier.flipped is not False and change_without(strongest) > PART * every)
 
 
 def _moment(tried: Sequence[Tried]) -> str:
