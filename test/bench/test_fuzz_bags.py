@@ -82,3 +82,11 @@ def test_no_bag_gets_the_better_of_the_decoder(tmp_path: Path) -> None:
     figures = fuzz_bags.run(tmp_path, quick=True, bags=60, seed=11)
     assert figures["bags"] == 60 == sum(figures["grades"].values())
     assert sum(figures["failures"].values()) == 0
+
+
+@pytest.mark.parametrize("index", [0, 206, 267, 2915, 4513, 6761, 8530, 9054, 9095])
+def test_bags_that_once_lost_a_tick_without_a_word_are_named(tmp_path: Path, index: int) -> None:
+    kind, mutation, files = mutated(np.random.default_rng((0, index)))
+    outcome = judge(index, mutation, write_files(tmp_path / "bag", files), kind.recording)
+    assert (outcome.failure, outcome.text) == ("", "")
+    assert outcome.grade == Grade.DEGRADED.value
