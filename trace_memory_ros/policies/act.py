@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +97,7 @@ class ActPolicy(ChunkModule):
 
     def losses(
         self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
-    ) -> Mapping[str, Tensor]:
+    ) -> dict[str, Tensor]:
         """Chunk L1 and, with a latent, its KL (ACT)."""
         memory = (readout.tokens, readout.vector, readout.address)
         if not self.config.latent:

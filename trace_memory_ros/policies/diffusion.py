@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -110,7 +109,7 @@ class DiffusionPolicy(ChunkModule):
 
     def losses(
         self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
-    ) -> Mapping[str, Tensor]:
+    ) -> dict[str, Tensor]:
         """Mean squared error of the denoiser at random diffusion steps (DDPM), over the ticks that exist."""
         condition = self.global_condition(images, state, readout).repeat_interleave(self.config.draws, dim=0)
         exists = valid[..., None].repeat_interleave(self.config.draws, dim=0)

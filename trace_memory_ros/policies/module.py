@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -80,7 +79,7 @@ class ChunkModule(nn.Module):
 
     def losses(
         self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
-    ) -> Mapping[str, Tensor]:
+    ) -> dict[str, Tensor]:
         """The family's imitation objective, by name, unweighted.
 
         target: normalised actions `(B, H, A)`; valid: `(B, H)`, ticks that exist.
