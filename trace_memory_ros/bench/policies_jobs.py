@@ -125,9 +125,10 @@ def _take_steps(loop: ClosedLoop, inference_steps: int) -> None:
 
 
 def chunk_times_ms(folder: Path, task: str, steps: Sequence[int | None]) -> dict[int | None, dict[str, float]]:
-    """Median and 95th percentile of the time of a chunk, by number of inference steps (None: the checkpoint's).
+    """Median and 95th percentile of a chunk's CPU time on one thread, by inference steps (None: the checkpoint's).
 
-    The numbers of steps take turns, so that whatever else the machine does slows all of them alike.
+    CPU time, since a busy machine's wall clock says little; the numbers of steps take turns all the same, as caches are
+    shared.
     """
     with ClosedLoop(folder, task) as loop:
         loop.env.reset(Scenario(task=task, seed=0, cue=0))
@@ -142,9 +143,9 @@ def chunk_times_ms(folder: Path, task: str, steps: Sequence[int | None]) -> dict
             for count in steps:
                 if count is not None:
                     _take_steps(loop, count)
-                begun = time.perf_counter()
+                begun = time.thread_time()
                 policy.chunk(observation, condition)
-                times[count].append(1e3 * (time.perf_counter() - begun))
+                times[count].append(1e3 * (time.thread_time() - begun))
     return {n: {"median": float(np.median(t)), "p95": float(np.percentile(t, 95))} for n, t in times.items()}
 
 

@@ -77,7 +77,7 @@ def _cell(plan: Plan, task: str, policy: str, memory: str) -> dict[str, Any]:
         "held_out_branch_accuracy": [t["held_out_branch_accuracy"] for t in trained],
         "parameters": trained[0]["parameters"],
         "adapter_parameters": trained[0]["adapter_parameters"],
-        "chunk_ms": chunk_times_ms(plan.run_folder(Run(task, policy, memory, first)), task, [None])[None],
+        "chunk_cpu_ms": chunk_times_ms(plan.run_folder(Run(task, policy, memory, first)), task, [None])[None],
         "ticks_per_chunk": trained[0]["execute"],
     }
 
@@ -116,13 +116,13 @@ def _average(plan: Plan, policy: str, memory: str) -> dict[str, Any]:
 
 
 def _steps(plan: Plan, task: str) -> dict[str, Any]:
-    """By number of inference steps: success, progress and the time of a chunk."""
+    """By number of inference steps: success, progress and the CPU time of a chunk."""
     folder = plan.run_folder(plan.stepped(task))
     parts = {n: found for n in plan.inference_steps if (found := Store(folder).read(f"steps_{n}")) is not None}
     if not parts:
         return {}
     times = chunk_times_ms(folder, task, list(parts))
-    return {str(n): _trial(part["episodes"]) | {"chunk_ms": times[n]} for n, part in parts.items()}
+    return {str(n): _trial(part["episodes"]) | {"chunk_cpu_ms": times[n]} for n, part in parts.items()}
 
 
 def _trial(episodes: Sequence[Figures]) -> dict[str, Any]:
@@ -139,13 +139,13 @@ def show(figures: dict[str, Any], console: Console) -> None:
     """Print the tables."""
     tasks = list(figures["tasks"])
     table = Table(title="stage progress in %, mean ± SE, and branch success with its 95 % interval")
-    for column in ("policy and memory", *tasks, "average", "chunk ms"):
+    for column in ("policy and memory", *tasks, "average", "chunk CPU ms"):
         table.add_column(column)
     for row in figures["average"]:
         table.add_row(row, *_cells(figures, row))
     console.print(table)
     for task, trials in figures["inference_steps"].items():
-        table = Table("inference steps", "branch success", "progress %", "chunk ms", title=f"{task}: diffusion")
+        table = Table("inference steps", "branch success", "progress %", "chunk CPU ms", title=f"{task}: diffusion")
         for steps, found in trials.items():
             low, high = found["ci95"]
             success = f"{found['branch_success']:.2f} ({low:.2f}-{high:.2f})"
