@@ -12,6 +12,7 @@ from rich.console import Console
 
 from trace_memory_ros.bench.evidence_cues import attribution_cpu_s, cue_figures, cues_hidden_ns
 from trace_memory_ros.bench.evidence_reversal import reversal_figures
+from trace_memory_ros.bench.options import names_of
 from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluate_bags
 from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.evaluation.evidence import Evaluation
@@ -21,6 +22,7 @@ from trace_memory_ros.evaluation.history_transforms import NEGATIVE_CONTROL
 from trace_memory_ros.learning.bag_recorder import arm_recording, record_bags, scenarios_of
 
 TASKS = ("origin", "colour")
+ROWS = ("trace", "trace+window", "gru")
 PAIRS = 12
 TIMED = 6
 WEIGHTS = Path("weights")
@@ -34,11 +36,19 @@ console = Console()
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Bags, checkpoints, workers."""
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"scenes a task, a bag per cue (default: {PAIRS})")
+    parser.add_argument("--rows", type=names_of(ROWS), default=ROWS, help="rows, by comma (default: all)")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--modules", type=Path, default=MODULES, help="runs of bench memory-modules, for trace+window")
 
 
-def run(out_dir: Path, quick: bool, pairs: int = PAIRS, workers: int = 1, modules: Path = MODULES) -> dict[str, Any]:
+def run(
+    out_dir: Path,
+    quick: bool,
+    pairs: int = PAIRS,
+    rows: tuple[str, ...] = ROWS,
+    workers: int = 1,
+    modules: Path = MODULES,
+) -> dict[str, Any]:
     """Record held-out demonstrations as bags, evaluate every memory on them, and say which targets are met."""
     if pairs < 1 or workers < 1:
         raise ValueError(f"--pairs is {pairs}, --workers {workers}: give at least 1")
@@ -50,29 +60,32 @@ def run(out_dir: Path, quick: bool, pairs: int = PAIRS, workers: int = 1, module
         bags[task] = sorted(done)
         console.print(f"{task}: {len(bags[task])} bags", highlight=False)
     hidden_ns = {str(bag): cues_hidden_ns(bag) for some in bags.values() for bag in some}
-    rows = {}
-    for row, checkpoints in rows_of(modules).items():
+    found = {}
+    for row, checkpoints in rows_of(modules, rows).items():
         plans = {task: FleetPlan(path, arm_recording(), out_dir / "cache") for task, path in checkpoints.items()}
         evaluations = {}
         for task, plan in plans.items():
             evaluations[task] = _evaluate(bags[task], plan, workers)
             _keep(out_dir / "evaluations" / f"{row}-{task}.json", evaluations[task])
             console.print(f"{row} {task}: {len(evaluations[task].episodes)} episodes", highlight=False)
-        rows[row] = row_figures(evaluations, hidden_ns)
+        found[row] = row_figures(evaluations, hidden_ns)
         for task, plan in plans.items():
-            found = rows[row]["tasks"][task]
-            found["attribution_cpu_s"] = attribution_cpu_s(plan, bags[task][:TIMED])
+            figures = found[row]["tasks"][task]
+            figures["attribution_cpu_s"] = attribution_cpu_s(plan, bags[task][:TIMED])
             if evaluations[task].model.uses_signature:
-                found["reversal"] = reversal_figures(plan, bags[task])
-    return {"seeds": list(seeds), "episodes_per_task": 2 * pairs, "rows": rows, "targets": targets(rows)}
+                figures["reversal"] = reversal_figures(plan, bags[task])
+    return {"seeds": list(seeds), "episodes_per_task": 2 * pairs, "rows": found, "targets": targets(found)}
 
 
-def rows_of(modules: Path) -> dict[str, dict[str, Path]]:
-    """Checkpoint of each task by row; a row that was not trained here is left out."""
-    rows = {name: {task: WEIGHTS / f"{task}_{name}" for task in TASKS} for name in ("trace", "gru", "none")}
+def rows_of(modules: Path, names: Sequence[str] = ROWS) -> dict[str, dict[str, Path]]:
+    """Checkpoint of each task by row; a windowed one that was not trained here is left out."""
     windowed = {task: sorted(modules.glob(f"{task}-trace+window-0-*/config.yaml")) for task in TASKS}
-    if all(windowed.values()):
-        rows["trace+window"] = {task: found[0].parent for task, found in windowed.items()}
+    rows = {}
+    for name in names:
+        if name != "trace+window":
+            rows[name] = {task: WEIGHTS / f"{task}_{name}" for task in TASKS}
+        elif all(windowed.values()):
+            rows[name] = {task: found[0].parent for task, found in windowed.items()}
     return rows
 
 
