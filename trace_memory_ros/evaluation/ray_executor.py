@@ -42,7 +42,8 @@ class RayExecutor:
     def _connect(self) -> None:
         try:
             self._ray.init(address=self.address, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises bare ones, as where a busy machine starts it too slowly
+            self._ray.shutdown()
             reason = str(error).partition("\n")[0]
             raise ConnectionError(
                 f"no Ray cluster answers at {self.address!r} ({reason}): start one with `ray start --head`, "
