@@ -46,6 +46,7 @@ def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> Non
         "bags/broken truncated byte 100 record it again",
         COMMAND,
         "12 episodes, 480 ticks, 0 of them without usable inputs.",
+        "In this checkpoint a transform of the path reaches signatures and the update clock.",
     ):
         assert told in text
     assert page.count("data:image/png") > 2 * TILES

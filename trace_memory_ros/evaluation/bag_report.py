@@ -106,7 +106,7 @@ def _lines(evaluation: Evaluation, figures: Mapping[str, Any]) -> Iterator[tuple
             expected = f"{tables.told(kept, 1)}, expected ≥ {charts.PRESERVED:g}"
             yield _line(kept["mean"] >= charts.PRESERVED, f"{title} where the order is kept", expected)
         control = figures["transforms"].get(NEGATIVE_CONTROL, {}).get(name)
-        if control is not None:
+        if control is not None and evaluation.model.uses_signature:
             expected = f"{tables.told(control, 1)}, ≤ {charts.DESTROYED:g} where the path is the evidence"
             yield _line(True if control["mean"] <= charts.DESTROYED else None, f"{title} in reverse", expected)
 
@@ -210,9 +210,10 @@ def _transforms(evaluation: Evaluation, figures: Mapping[str, Any], paper: bool)
     rows = tables.transform_rows(figures)
     if not rows:
         return _missing(_why([e.reasons for e in evaluation.episodes], "transforms")) if evaluation.episodes else ""
-    return _figure(charts.transform_chart(rows, *_chance(figures)), texts.TRANSFORM_CHART) + tables.transform_table(
-        figures, paper
-    )
+    reach = f"In this checkpoint a transform of the path reaches {escape(evaluation.model.path_feeds)}. "
+    return _figure(
+        charts.transform_chart(rows, *_chance(figures)), reach + texts.TRANSFORM_CHART
+    ) + tables.transform_table(figures, paper)
 
 
 def _chance(figures: Mapping[str, Any]) -> tuple[float | None, float | None]:
