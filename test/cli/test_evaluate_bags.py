@@ -11,7 +11,6 @@ from trace_memory_ros.cli.main import main
 from trace_memory_ros.evaluation.evidence import Evaluation
 from trace_memory_ros.evaluation.summary import read_summary
 
-
 # Each evaluation starts worker processes, which import all of torch; on a busy machine that alone takes minutes.
 pytestmark = pytest.mark.timeout(900)
 
