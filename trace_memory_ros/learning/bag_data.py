@@ -127,7 +127,7 @@ def _unfit(episode: BagEpisode) -> str:
 def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[BagDemonstration, str]:
     """The episode without its unusable start and its end without actions, and what of it was lost besides."""
     assert episode.actions is not None
-    known = np.isfinite(episode.actions).all(axis=1)
+    known = np.asarray(np.isfinite(episode.actions).all(axis=1))
     begin, end = int(np.flatnonzero(episode.usable)[0]), int(np.flatnonzero(known)[-1]) + 1
     usable = episode.usable[begin:end]
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(end - begin), 0))

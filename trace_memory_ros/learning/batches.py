@@ -120,8 +120,9 @@ class BatchBuilder:
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
         actions = episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]
-        valid = (ticks < episode.demo.ticks) & np.isfinite(actions).all(axis=-1)
-        return torch.from_numpy(np.where(valid[..., None], actions, np.float32(0.0))), torch.from_numpy(valid)
+        known = np.isfinite(actions)
+        valid = (ticks < episode.demo.ticks) & known.all(axis=-1)
+        return torch.from_numpy(np.where(known, actions, np.float32(0.0))), torch.from_numpy(valid)
 
 
 def _stack(parts: list[Evidence]) -> Evidence:
