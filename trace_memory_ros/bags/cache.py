@@ -23,7 +23,7 @@ from trace_memory_ros.bags.faults import BagFault, BagVerdict, Grade, verdict_of
 from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
 
-FORMAT = 1
+FORMAT = 2
 SUMMARY = "bag.json"
 ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
 _STEP = 2**20
