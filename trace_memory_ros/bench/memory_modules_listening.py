@@ -129,8 +129,8 @@ class _Evidence(NamedTuple):
 
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
-    xi: NDArray[np.float32]
-    delta: NDArray[np.float32]
+    xi: NDArray[np.float64]
+    delta: NDArray[np.float64]
 
 
 def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -78,9 +78,6 @@ def run(
         "met": _met(lossless, sides),
         "max_abs": max(figures["stamps_alone"]["max_abs"] for figures in lossless.values()),
         "max_abs_training_scan": max(figures["training_scan"]["max_abs"] for figures in lossless.values()),
-        "max_abs_training_scan_float32_signatures": max(
-            figures["training_scan"]["max_abs_float32_signatures"] for figures in lossless.values()
-        ),
         "target_training_scan": SCAN_TARGET,
         "lossless": lossless,
         **sides,

@@ -22,11 +22,10 @@ from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import Episode, Statistics, signatures
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.observation.image import thumbnails
-from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig
+from trace_memory_ros.runtime.checkpoint import Checkpoint
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.model import MemoryModel
-from trace_memory_ros.runtime.window import path_signature
 
 READS_AT_ONCE = 500
 NO_TICKS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -49,22 +48,17 @@ class _Episodes:
 def scan_difference(checkpoint: Checkpoint, bag: Path, live: Sequence[Condition]) -> dict[str, Any]:
     """Largest difference between a training scan over `bag` and the usable ticks of the live run recorded in it.
 
-    The bag is decoded and scanned as training does it: whole episode, batched encoder, one padded scan. Training sets
-    keep signatures as float32, the runtime in float64; the scan is done with both, which tells rounding from the rest.
+    The bag is decoded and scanned as training does it: whole episode, batched encoder, one padded scan.
     Raises ValueError for a bag that gives no episode.
     """
     episodes, verdict = decode_bag(bag, RecordingConfig(checkpoint.config.observation))
     if not episodes:
         raise ValueError(str(verdict))
-    found = _difference(checkpoint, episodes[0], live, in_float32=False)
-    stored = _difference(checkpoint, episodes[0], live, in_float32=True)
-    return {**found, "max_abs_float32_signatures": stored["max_abs"]}
+    return _difference(checkpoint, episodes[0], live)
 
 
-def _difference(
-    checkpoint: Checkpoint, episode: BagEpisode, live: Sequence[Condition], in_float32: bool
-) -> dict[str, Any]:
-    builder, agent, ticks = _training_side(checkpoint, episode, in_float32)
+def _difference(checkpoint: Checkpoint, episode: BagEpisode, live: Sequence[Condition]) -> dict[str, Any]:
+    builder, agent, ticks = _training_side(checkpoint, episode)
     by_stamp = {condition.stamp_ns: condition for condition in live}
     conditions = [by_stamp[int(stamp)] for stamp in episode.stamps_ns[np.flatnonzero(episode.usable)]]
     largest = dict.fromkeys(ARRAYS, 0.0)
@@ -84,9 +78,7 @@ def _difference(
     }
 
 
-def _training_side(
-    checkpoint: Checkpoint, episode: BagEpisode, in_float32: bool
-) -> tuple[BatchBuilder, Agent, NDArray[np.int64]]:
+def _training_side(checkpoint: Checkpoint, episode: BagEpisode) -> tuple[BatchBuilder, Agent, NDArray[np.int64]]:
     """What training makes of the checkpoint and the episode, and the episode's usable ticks counted from its first."""
     config = checkpoint.config
     model = MemoryModel.from_checkpoint(checkpoint)
@@ -98,11 +90,7 @@ def _training_side(
         episode.name, episode.name, images, state, np.zeros((len(held), 1), np.float32), usable=usable
     )
     normal = model.state.apply(state)
-    xi = (
-        signatures(normal, config.signature_depth, config.signature_window)
-        if in_float32
-        else _signatures64(normal, config)
-    )
+    xi = signatures(normal, config.signature_depth, config.signature_window)
     small = thumbnails(images, config.observation.thumbnail_px)
     seen = Episode(demo, NO_TICKS, NO_TICKS, small, normal, xi)
     nothing = np.zeros(1, np.float32)
@@ -110,18 +98,6 @@ def _training_side(
     builder = BatchBuilder(_Episodes([seen]), statistics, UpdateClock(config.clock), 1)
     agent = Agent(model.encoder, model.memory, nn.Identity())  # type: ignore[arg-type]
     return builder, agent.eval(), np.flatnonzero(usable)
-
-
-def _signatures64(state: NDArray[np.float32], config: CheckpointConfig) -> NDArray[Any]:
-    """`learning.dataset.signatures` without the rounding to float32."""
-    if not config.signature_depth:
-        return np.zeros((len(state), 0), np.float32)
-    stream = path_signature(state.shape[1], config.signature_depth, config.signature_window)
-    out = np.empty((len(state), stream.size))
-    for row, now in zip(out, state, strict=True):
-        stream.update(now.astype(np.float64))
-        row[:] = stream.value()
-    return out
 
 
 def _widen(largest: dict[str, float], readout: Readout, conditions: Sequence[Condition]) -> None:

@@ -16,6 +16,7 @@ from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import BranchReferences
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.runtime.clock import UpdateClock
+from trace_memory_ros.signature.normalise import Standardiser
 
 START_TICKS = 60
 """What counts as the start of an episode: until the part is picked."""
@@ -108,13 +109,13 @@ class BatchBuilder:
         base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
         return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]])
 
-    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float32]) -> Evidence:
+    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64]) -> Evidence:
         statistics = self.statistics
         return Evidence(
             pixels_of(episode.thumbnails[ticks]),
             torch.from_numpy(episode.state[ticks]),
-            torch.from_numpy(statistics.xi.apply(episode.xi[ticks]) if statistics.xi else episode.xi[ticks]),
-            torch.from_numpy(statistics.delta.apply(delta) if statistics.delta else delta),
+            _standardised(statistics.xi, episode.xi[ticks]),
+            _standardised(statistics.delta, delta),
         )
 
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
@@ -123,6 +124,10 @@ class BatchBuilder:
         known = np.isfinite(actions)
         valid = (ticks < episode.demo.ticks) & known.all(axis=-1)
         return torch.from_numpy(np.where(known, actions, np.float32(0.0))), torch.from_numpy(valid)
+
+
+def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32) if by is None else by.apply(values))
 
 
 def _stack(parts: list[Evidence]) -> Evidence:

@@ -42,7 +42,7 @@ class Episode:
     pauses: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
-    xi: NDArray[np.float32]
+    xi: NDArray[np.float64]
 
     @property
     def readable(self) -> NDArray[np.int64]:
@@ -94,22 +94,22 @@ class Statistics:
         return (actions - torch.from_numpy(self.action_mean)) / torch.from_numpy(self.action_std)
 
 
-def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float32]:
+def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float64]:
     """The signature `(T, S)` at every tick of a standardised path `(T, d_s)`, by the update that live ticks use.
 
-    Without a depth S is 0.
+    Without a depth S is 0. In float64, since an increment is a small difference of large numbers.
     """
     if not depth:
-        return np.zeros((len(state), 0), np.float32)
+        return np.zeros((len(state), 0))
     stream = path_signature(state.shape[1], depth, window)
-    out = np.empty((len(state), stream.size), dtype=np.float32)
+    out = np.empty((len(state), stream.size))
     for row, now in zip(out, state, strict=True):
         stream.update(now.astype(np.float64))
         row[:] = stream.value()
     return out
 
 
-def increments(xi: NDArray[np.float32], writes: NDArray[np.int64]) -> NDArray[np.float32]:
+def increments(xi: NDArray[np.float64], writes: NDArray[np.int64]) -> NDArray[np.float64]:
     """delta at each write tick: the signature's change since the write before; zero at the first."""
     at_writes = xi[writes]
     return np.diff(at_writes, axis=0, prepend=at_writes[:1])
