@@ -40,6 +40,9 @@ class Acting(Protocol):
     def action(self, tick: int) -> Action | None:
         """The tick's action `(A,)`; None where none reaches it. Raises what the policy raised."""
 
+    def why_none(self) -> str:
+        """Why no action reaches a tick, and what to do."""
+
     def close(self) -> None:
         """Stop computing."""
 
@@ -69,6 +72,9 @@ class TickByTick:
 
     def action(self, tick: int) -> Action | None:
         return self._action
+
+    def why_none(self) -> str:
+        return "the policy gave no action: mend the policy, or give another checkpoint"
 
     def close(self) -> None:
         """Nothing runs."""
@@ -114,6 +120,12 @@ class ChunkByChunk:
         action = self._horizon.action(tick)
         self._executed = self._executed or action is not None
         return action
+
+    def why_none(self) -> str:
+        if self.first_awaited():
+            return "the episode's first chunk of actions was not computed before the next tick: no command until it is"
+        took = f"no chunk of actions reaches this tick: the newest took {self.took_ms:.0f} ms to compute"
+        return f"{took}; use a policy of fewer inference steps or longer chunks"
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -249,8 +249,7 @@ class PolicyNode(ManagedNode):
             self._hold(condition, failure(error))
             return
         if targets is None:
-            took = f"no chunk of actions reaches this tick: the newest took {self._run.took_ms:.0f} ms to compute"
-            self._hold(condition, f"{took}; use a policy of fewer inference steps or longer chunks")
+            self._hold(condition, self._run.why_none())
             return
         if not np.isfinite(targets).all():
             self._hold(condition, "the policy's action is not finite: check its checkpoint and the units of its inputs")
