@@ -166,4 +166,4 @@ def _cells(figures: dict[str, Any], row: str) -> Iterator[str]:
         yield f"{progress['mean']:.1f} ± {progress['se']:.1f}\n{success['success']:.2f} ({low:.2f}-{high:.2f})"
     average = figures["average"][row]
     yield f"{average['progress']['mean']:.1f} ± {average['progress']['se']:.1f}" if average else ""
-    yield " / ".join(f"{cell['chunk_ms']['median']:.1f}" for cell in cells if cell["runs"])
+    yield " / ".join(f"{cell['chunk_ms']['median']:.1f}" for cell in cells if "chunk_ms" in cell)
