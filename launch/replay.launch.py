@@ -3,9 +3,10 @@
 import sys
 from importlib.util import find_spec
 
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, RegisterEventHandler
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
-from launch_ros.event_handlers import OnStateTransition
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchContext, LaunchDescription
@@ -16,8 +17,10 @@ CAMERAS = ("overhead", "left_wrist", "right_wrist")
 RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
 
 
-def player(context: LaunchContext) -> list[ExecuteProcess]:
+def player(exited: ProcessExited, context: LaunchContext) -> list[ExecuteProcess]:
     """`ros2 bag play` where it is installed, else this package's own player; both take the same options."""
+    if exited.returncode:
+        return []
     bag, rate = LaunchConfiguration("bag").perform(context), LaunchConfiguration("rate").perform(context)
     space = LaunchConfiguration("namespace").perform(context).strip("/")
     names = [f"/{space}/{name}" if space else f"/{name}" for name in RECORDED]
@@ -43,10 +46,9 @@ def generate_launch_description() -> LaunchDescription:
         )
         for camera in CAMERAS
     ]
-    memory = managed("memory_node", model, topics)
-    begin = OnStateTransition(
-        target_lifecycle_node=memory, goal_state="active", entities=[OpaqueFunction(function=player)]
-    )
+    # A node that starts by itself may be active before launch listens for its transitions.
+    waiting = [sys.executable, "-m", "trace_memory_ros.nodes.wait_active", "memory_node"]
+    ready = ExecuteProcess(cmd=[*waiting, "--namespace", LaunchConfiguration("namespace")], output="screen")
     return LaunchDescription(
         [
             DeclareLaunchArgument("bag", description="Bag folder, or its .mcap or .db3 file."),
@@ -67,8 +69,9 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
             lossless_transport(),
-            RegisterEventHandler(begin),
-            memory,
+            RegisterEventHandler(OnProcessExit(target_action=ready, on_exit=player)),
+            managed("memory_node", model, topics),
+            ready,
             managed("marker_node", {}, topics[3:4]),
             rviz(),
         ]
