@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,20 @@ class Robot:
         node.create_subscription(JointTrajectory, "command", self.commands.append, qos.COMMAND)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_health, qos.DIAGNOSTICS)
 
-    def wait_matched(self) -> None:
-        """Wait until every stream has a subscriber: what is published before that may be lost."""
+    def wait_matched(self, nodes: int = 1) -> None:
+        """Wait until every stream has `nodes` subscribers: what is published before that may be lost."""
         publishers = (*self._images.values(), self._joints)
-        self.wait(lambda: all(p.get_subscription_count() for p in publishers), "subscribers of all streams")
+        self.wait(
+            lambda: all(p.get_subscription_count() >= nodes for p in publishers), f"{nodes} subscribers of all streams"
+        )
+
+    def wait_acting(self) -> None:
+        """Send ticks until a command comes: only then are memory and policy known to hear each other."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.commands:
+            assert time.monotonic() < deadline, f"no command within {PATIENCE_S} s"
+            self.send_tick(0)
+            self.client.spin_until(lambda: bool(self.commands), 2.0)
 
     def wait(self, condition: Any, what: str, timeout_s: float = PATIENCE_S) -> None:
         """Handle messages until `condition()`; fail naming `what` otherwise."""

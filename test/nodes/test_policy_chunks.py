@@ -63,7 +63,8 @@ def robot(folder: Path, domain_id: int) -> Iterator[Robot]:
     with NodeGroup(specs, folder / "logs", environment(folder, domain_id)) as group:
         group.wait_ready(READY_S)
         robot = Robot(domain_id, "slow")
-        robot.wait_matched()
+        robot.wait_matched(nodes=2)
+        robot.wait_acting()
         robot.reset("memory_node")
         yield robot
         robot.client.close()
