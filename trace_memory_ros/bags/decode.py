@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError
@@ -13,34 +13,11 @@ from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.topics import stream_topics, stream_type
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
+from trace_memory_ros.observation.sink import Sink
 
 
-class Sink(Protocol):
-    """Where message contents go: `observation.observer.Observer`, or what has its methods."""
-
-    def push_image(
-        self,
-        camera: str,
-        stamp_ns: int,
-        arrival_ns: int,
-        *,
-        data: Any,
-        encoding: str,
-        height: int,
-        width: int,
-        step: int,
-        is_bigendian: int,
-    ) -> Verdict: ...
-
-    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, *, data: Any, format: str) -> Verdict: ...  # noqa: A002
-
-    def push_joints(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any
-    ) -> Verdict: ...
-
-    def push_base(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, vx: float, vy: float, yaw_rate: float
-    ) -> Verdict: ...
+class BagSink(Sink, Protocol):
+    """A sink that also hears of messages whose contents cannot be read."""
 
     def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict: ...
 
@@ -66,7 +43,7 @@ class Feeder:
     stamp could be read, its place in the stream is kept by a fault.
     """
 
-    def __init__(self, sink: Sink, config: ObservationConfig | RecordingConfig) -> None:
+    def __init__(self, sink: BagSink, config: ObservationConfig | RecordingConfig) -> None:
         recording = config if isinstance(config, RecordingConfig) else RecordingConfig(config)
         self._sink = sink
         self._pushes: dict[str, Callable[[StreamConfig, int, int, Cdr], Verdict]] = {

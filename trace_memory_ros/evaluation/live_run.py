@@ -74,7 +74,7 @@ def condition_of(message: Any) -> Condition:
 
 
 class HeldSamples:
-    """Implements `bags.decode.Sink`: keeps of every stream the samples that an episode's ticks held, until used.
+    """Implements `bags.decode.BagSink`: keeps of every stream the samples that an episode's ticks held, until used.
 
     Of two samples with one stamp it keeps the first, as live alignment does.
     """

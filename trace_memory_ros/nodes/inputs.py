@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
@@ -16,35 +16,7 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig
-
-
-class Sink(Protocol):
-    """Where message contents go: `observation.observer.Observer` in memory_node, `SampleStore` in policy_node."""
-
-    def push_image(
-        self,
-        camera: str,
-        stamp_ns: int,
-        arrival_ns: int,
-        *,
-        data: Any,
-        encoding: str,
-        height: int,
-        width: int,
-        step: int,
-        is_bigendian: int,
-    ) -> Verdict: ...
-
-    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, *, data: Any, format: str) -> Verdict: ...  # noqa: A002
-
-    def push_joints(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any
-    ) -> Verdict: ...
-
-    def push_base(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, vx: float, vy: float, yaw_rate: float
-    ) -> Verdict: ...
-
+from trace_memory_ros.observation.sink import Sink
 
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""

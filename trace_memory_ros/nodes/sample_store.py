@@ -16,7 +16,7 @@ KEPT = 256
 
 
 class SampleStore:
-    """Implements `inputs.Sink`; stamps and arrivals in ns."""
+    """Implements `observation.sink.Sink`; stamps and arrivals in ns."""
 
     def __init__(self, config: ObservationConfig) -> None:
         self.reader = SampleReader(config)
