@@ -30,6 +30,7 @@ from trace_memory_ros.bench.tiny_bags import recording_of, write
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
+from trace_memory_ros.runtime.message_fields import TickReport
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\x00"), max_size=9)
 
@@ -184,10 +185,11 @@ def test_conditions_and_records_survive_a_bag(tmp_path: Path) -> None:
     row = np.array([0.25, 0.75], dtype=np.float32)
     record = TickRecord("slot", row, row, row, 1.0, 0.5, True, 2.0, 0.1, 0.2, 0.3, 4, 5, 6.0, 7, 8, 9, {"encode": 1.5})
     seen = Observation(9, 123, {}, None, {"front": 100}, {"hand": "silent"})
+    report = TickReport(condition(), record, seen, record.stage_ms)
     counters = {"front": StreamCounters(5, 1, 2, 0, 0), "hand": StreamCounters()}
     messages = {
         make.CONDITION: make.condition_to_message(condition(), ("front", "hand")),
-        make.DIAGNOSTICS: make.record_to_message(condition(), record, seen, ("front", "hand"), counters, ["x"]),
+        make.DIAGNOSTICS: make.report_to_message(report, ("front", "hand"), counters, ["x"]),
     }
     with BagFileWriter(tmp_path / "bag", {kind.rpartition("/")[2]: kind for kind in messages}) as bag:
         for kind, message in messages.items():

@@ -38,7 +38,7 @@ def condition() -> MemoryCondition:
         model_id="ab",
         token_count=2,
         token_width=3,
-        tokens=conversion.floats_of(np.arange(6, dtype=np.float32) / 7),
+        tokens=np.arange(6, dtype=np.float32) / 7,
         wrote=True,
         input_names=["overhead", "joint_states"],
         input_stamps_ns=[STAMP_NS, -1],

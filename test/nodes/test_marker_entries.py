@@ -12,12 +12,13 @@ from trace_memory_ros.memory import registry
 from trace_memory_ros.msg import MemoryDiagnostics
 from trace_memory_ros.nodes import marker_colours as colours
 from trace_memory_ros.nodes import marker_entries as entries
+from trace_memory_ros.nodes.conversion import diagnostics_message
 from trace_memory_ros.nodes.marker_slots import LABELLED_SLOTS, labelled
-from trace_memory_ros.nodes.memory_report import TickReport, diagnostics_message
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.runtime.message_fields import TickReport
 
 REFUSED = {"gate": 0.2, "due": True, "wrote": False}
 

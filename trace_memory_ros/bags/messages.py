@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.types import PACKAGE, typestore
 from trace_memory_ros.observation.alignment import StreamCounters
-from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.runtime.condition import Condition, TickRecord
+from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.message_fields import SECOND_NS, TickReport, condition_fields, diagnostics_fields
 
-SECOND_NS = 1_000_000_000
-NO_SAMPLE = -1
 CONDITION = f"{PACKAGE}/msg/MemoryCondition"
 DIAGNOSTICS = f"{PACKAGE}/msg/MemoryDiagnostics"
 
@@ -124,81 +122,15 @@ def text(value: str) -> Any:
 
 def condition_to_message(condition: Condition, streams: Sequence[str]) -> Any:
     """The MemoryCondition of a condition; `streams` in configured order, those without a held sample get stamp -1."""
-    count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
-    return make(
-        CONDITION,
-        header=header(condition.stamp_ns),
-        episode=condition.episode,
-        tick=condition.tick,
-        status=int(condition.status),
-        reason=condition.reason,
-        mechanism=condition.mechanism,
-        model_id=condition.model_id,
-        token_count=count,
-        token_width=width,
-        tokens=_floats(condition.tokens),
-        vector=_floats(condition.vector),
-        read_weights=_floats(condition.read_weights),
-        address=_floats(condition.address),
-        wrote=condition.wrote,
-        input_names=list(streams),
-        input_stamps_ns=np.array([condition.input_stamps_ns.get(name, NO_SAMPLE) for name in streams], dtype=np.int64),
-    )
+    return make(CONDITION, header=header(condition.stamp_ns), **condition_fields(condition, streams))
 
 
-def record_to_message(
-    condition: Condition,
-    record: TickRecord,
-    observation: Observation,
-    streams: Sequence[str],
-    counters: Mapping[str, StreamCounters],
-    faults: Sequence[str] = (),
-    stage_ms: Mapping[str, float] | None = None,
-    latency_ms: float = float("nan"),
+def report_to_message(
+    report: TickReport, streams: Sequence[str], counters: Mapping[str, StreamCounters], faults: Sequence[str] = ()
 ) -> Any:
-    """The MemoryDiagnostics of a tick; `streams` in configured order. stage_ms: the record's unless given."""
-    held = observation.input_stamps_ns
-    counts = [counters[name] for name in streams]
-    stages = record.stage_ms if stage_ms is None else stage_ms
-    ages_ms = [(condition.stamp_ns - held[name]) / 1e6 if name in held else np.nan for name in streams]
-    return make(
-        DIAGNOSTICS,
-        header=header(condition.stamp_ns),
-        episode=condition.episode,
-        tick=condition.tick,
-        status=int(condition.status),
-        mechanism=condition.mechanism,
-        model_id=condition.model_id,
-        slot_kind=record.slot_kind,
-        route=_floats(record.route),
-        write_strength=_floats(record.write_strength),
-        read_weights=_floats(condition.read_weights),
-        slot_norms=_floats(record.slot_norms),
-        gate=float(record.gate),
-        surprise=float(record.surprise),
-        wrote=condition.wrote,
-        due=record.due,
-        path_length=float(record.path_length),
-        write_entropy=float(record.write_entropy),
-        slot_churn=float(record.slot_churn),
-        slot_occupancy=float(record.slot_occupancy),
-        write_count=record.write_count,
-        due_count=record.due_count,
-        write_rate_hz=float(record.write_rate_hz),
-        state_bytes=record.state_bytes,
-        stage_names=list(stages),
-        stage_ms=np.array(list(stages.values()), dtype=np.float32),
-        latency_ms=float(latency_ms),
-        input_names=list(streams),
-        input_ages_ms=np.array(ages_ms, dtype=np.float32),
-        input_stale=np.array([name in observation.faults for name in streams], dtype=bool),
-        input_received=np.array([count.received for count in counts], dtype=np.uint64),
-        input_rejected=np.array([count.rejected for count in counts], dtype=np.uint64),
-        input_out_of_order=np.array([count.out_of_order for count in counts], dtype=np.uint64),
-        ticks_stale=record.ticks_stale,
-        ticks_invalid=record.ticks_invalid,
-        faults=list(faults),
-    )
+    """The MemoryDiagnostics of a tick; `streams` in configured order."""
+    values = diagnostics_fields(report, streams, counters, faults)
+    return make(DIAGNOSTICS, header=header(report.condition.stamp_ns), **values)
 
 
 def _time(ns: int) -> Any:
@@ -213,7 +145,3 @@ def _twist(velocity: Sequence[float] | NDArray[Any]) -> Any:
         linear=make(vector, x=vx, y=vy, z=0.0),
         angular=make(vector, x=0.0, y=0.0, z=yaw_rate),
     )
-
-
-def _floats(values: NDArray[Any]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(values, dtype=np.float32).reshape(-1)

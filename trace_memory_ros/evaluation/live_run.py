@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
 from trace_memory_ros.bags.decode import Feeder
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.messages import CONDITION, NO_SAMPLE
+from trace_memory_ros.bags.messages import CONDITION
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
@@ -20,7 +18,8 @@ from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict,
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.message_fields import condition_of
 
 CONDITION_TOPIC = "memory/condition"
 LOST_AFTER_NS = 1_000_000_000
@@ -47,30 +46,6 @@ def condition_in(raw: RawMessage) -> Condition:
         return condition_of(typestore().deserialize_cdr(bytes(raw.data), CONDITION))
     except Exception as error:  # whatever rosbags makes of damaged bytes
         raise ValueError(f"condition on {raw.topic} logged at {raw.log_ns} ns cannot be read ({error})") from error
-
-
-def condition_of(message: Any) -> Condition:
-    """The condition that a MemoryCondition message carries. Raises ValueError when its numbers do not fit N and d."""
-    stamp = message.header.stamp
-    return Condition(
-        episode=int(message.episode),
-        tick=int(message.tick),
-        stamp_ns=int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec),
-        status=ConditionStatus(message.status),
-        reason=message.reason,
-        mechanism=message.mechanism,
-        model_id=message.model_id,
-        tokens=np.asarray(message.tokens, np.float32).reshape(int(message.token_count), int(message.token_width)),
-        vector=np.asarray(message.vector, np.float32),
-        read_weights=np.asarray(message.read_weights, np.float32),
-        address=np.asarray(message.address, np.float32),
-        wrote=bool(message.wrote),
-        input_stamps_ns={
-            name: int(held)
-            for name, held in zip(message.input_names, message.input_stamps_ns, strict=True)
-            if held != NO_SAMPLE
-        },
-    )
 
 
 class HeldSamples:

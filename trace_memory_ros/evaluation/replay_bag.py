@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message, record_to_message
+from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message, report_to_message
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.evaluation.live_run import CONDITION_TOPIC
@@ -15,6 +15,7 @@ from trace_memory_ros.evaluation.parity import Parity, compare
 from trace_memory_ros.evaluation.replay import Replay, ReplayedTick
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.message_fields import TickReport
 
 RECORD_TOPIC = "memory/diagnostics"
 
@@ -49,10 +50,9 @@ class ReplayBag:
         counters = tick.counters or self._unknown
         message = condition_to_message(tick.condition, self._streams)
         self._writer.write(self._condition, message, tick.log_ns)
-        record = record_to_message(
-            tick.condition, tick.record, tick.observation, self._streams, counters, list(self._faults)
-        )
-        self._writer.write(self._record, record, tick.log_ns)
+        report = TickReport(tick.condition, tick.record, tick.observation, tick.record.stage_ms)
+        message = report_to_message(report, self._streams, counters, list(self._faults))
+        self._writer.write(self._record, message, tick.log_ns)
 
 
 def replay_to_bag(

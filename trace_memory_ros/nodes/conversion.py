@@ -14,11 +14,12 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from trace_memory_ros.msg import MemoryCondition
-from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
+from trace_memory_ros.observation.alignment import StreamCounters
+from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.message_fields import SECOND_NS, TickReport, condition_fields, diagnostics_fields
 
-SECOND_NS = 1_000_000_000
-NO_SAMPLE = -1
+_TYPE_CODES = {"float32": "f", "int64": "q", "uint64": "Q"}
 
 
 class CommandError(ValueError):
@@ -44,13 +45,6 @@ def bytes_of(values: NDArray[np.uint8]) -> array[int]:
     """Message bytes of any array: an `array.array` is set in microseconds, an ndarray or a list is not."""
     out = array("B")
     out.frombytes(values.tobytes())
-    return out
-
-
-def floats_of(values: NDArray[Any]) -> array[float]:
-    """Any array, flattened row-major, as float32."""
-    out = array("f")
-    out.frombytes(np.ascontiguousarray(values, dtype=np.float32).tobytes())
     return out
 
 
@@ -105,51 +99,25 @@ def command_targets(message: JointTrajectory, names: Sequence[str]) -> NDArray[n
 
 def condition_message(condition: Condition, streams: Sequence[str]) -> MemoryCondition:
     """The message of a condition; `streams` in configured order, those without a held sample get stamp -1."""
-    count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
-    return MemoryCondition(
-        header=header(condition.stamp_ns),
-        episode=condition.episode,
-        tick=condition.tick,
-        status=int(condition.status),
-        reason=condition.reason,
-        mechanism=condition.mechanism,
-        model_id=condition.model_id,
-        token_count=count,
-        token_width=width,
-        tokens=floats_of(condition.tokens),
-        vector=floats_of(condition.vector),
-        read_weights=floats_of(condition.read_weights),
-        address=floats_of(condition.address),
-        wrote=condition.wrote,
-        input_names=list(streams),
-        input_stamps_ns=[condition.input_stamps_ns.get(name, NO_SAMPLE) for name in streams],
-    )
+    return MemoryCondition(header=header(condition.stamp_ns), **_rosidl(condition_fields(condition, streams)))
 
 
-def condition_of(message: MemoryCondition) -> Condition:
-    """The condition a message carries. Raises `ValueError` when its token numbers do not fit N and d."""
-    count, width = int(message.token_count), int(message.token_width)
-    tokens = np.asarray(message.tokens, dtype=np.float32)
-    if tokens.size != count * width:
-        raise ValueError(
-            f"condition of tick {message.tick} carries {tokens.size} token numbers for {count} tokens of width {width}"
-        )
-    return Condition(
-        episode=int(message.episode),
-        tick=int(message.tick),
-        stamp_ns=stamp_ns(message.header.stamp),
-        status=ConditionStatus(message.status),
-        reason=message.reason,
-        mechanism=message.mechanism,
-        model_id=message.model_id,
-        tokens=tokens.reshape(count, width),
-        vector=np.asarray(message.vector, dtype=np.float32),
-        read_weights=np.asarray(message.read_weights, dtype=np.float32),
-        address=np.asarray(message.address, dtype=np.float32),
-        wrote=bool(message.wrote),
-        input_stamps_ns={
-            name: int(held)
-            for name, held in zip(message.input_names, message.input_stamps_ns, strict=True)
-            if held != NO_SAMPLE
-        },
-    )
+def diagnostics_message(
+    report: TickReport, streams: Sequence[str], counters: Mapping[str, StreamCounters], faults: Sequence[str]
+) -> MemoryDiagnostics:
+    """The message of a tick; `streams` in configured order."""
+    values = _rosidl(diagnostics_fields(report, streams, counters, faults))
+    return MemoryDiagnostics(header=header(report.condition.stamp_ns), **values)
+
+
+def _rosidl(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _sequence(value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def _sequence(values: NDArray[Any]) -> array[Any] | list[Any]:
+    code = _TYPE_CODES.get(values.dtype.name)
+    if code is None:
+        return values.tolist()
+    out = array(code)
+    out.frombytes(values.tobytes())
+    return out

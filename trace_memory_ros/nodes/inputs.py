@@ -21,6 +21,19 @@ from trace_memory_ros.observation.sink import Sink
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""
 
+_REFUSALS = {
+    Verdict.DUPLICATE: "a sample with the stamp of the one before was refused: stamp every sample when it is taken",
+    Verdict.OUT_OF_ORDER: "a sample stamped before an earlier one was refused: one publisher per topic, rising stamps",
+    Verdict.AHEAD: "a sample stamped far ahead of the other streams was refused: stamp all streams by one clock",
+    Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
+}
+
+
+def refusal(stream: str, verdict: Verdict) -> str:
+    """What is wrong with a sample that was refused or late, and the remedy; empty for an accepted one."""
+    text = _REFUSALS.get(verdict)
+    return f"{stream}: {text}" if text else ""
+
 
 class InputSubscriptions:
     """One subscription per stream of `config`; a message goes to `sink`, then `after` is called."""

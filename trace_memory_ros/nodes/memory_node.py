@@ -15,9 +15,8 @@ from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, parameters, qos
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
-from trace_memory_ros.nodes.inputs import InputSubscriptions
+from trace_memory_ros.nodes.inputs import InputSubscriptions, refusal
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.memory_report import TickReport, diagnostics_message, refusal
 from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.nodes.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.nodes.tables import MemoryNodeParameters
@@ -26,6 +25,7 @@ from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import ConditionStatus
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.runtime.message_fields import TickReport
 
 SHORT_ID = 12
 LONG_AGO_NS = 0
@@ -171,7 +171,7 @@ class MemoryNode(ManagedNode):
         latency_ms = (published_ns - newest_ns) / 1e6 if newest_ns >= 0 else float("nan")
         report = TickReport(condition, record, observation, stages, latency_ms)
         counters = self._observer.counters
-        self._records.publish(diagnostics_message(report, self._streams, counters, self._health.faults))
+        self._records.publish(conversion.diagnostics_message(report, self._streams, counters, self._health.faults))
 
     def _fault(self, source: str, text: str) -> None:
         if self._health.note(source, text):

@@ -29,6 +29,7 @@ from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.message_fields import condition_of
 from trace_memory_ros.runtime.model import one_thread
 
 CONDITION = "memory/condition"
@@ -152,7 +153,7 @@ class PolicyNode(ManagedNode):
             )
             return
         try:
-            condition = conversion.condition_of(message)
+            condition = condition_of(message)
         except ValueError as error:
             self._output.refuse(CONDITION, str(error))
             return
