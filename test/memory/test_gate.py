@@ -193,6 +193,24 @@ def test_a_gate_learns_to_write_the_cue_alone() -> None:
     assert records.wrote.float().mean() < 0.3
 
 
+@pytest.mark.parametrize(("rate_of", "writes_left"), [("probability", 0), ("writes", 15)])
+def test_a_penalty_on_writes_leaves_those_that_matter_most(rate_of: str, writes_left: int) -> None:
+    """A gate that opens everywhere, a little surer at some steps, under nothing but the penalty."""
+    logit = torch.linspace(0.5, 0.6, 100).requires_grad_()
+    optimiser, mask = torch.optim.SGD([logit], lr=1.0), torch.ones(100, dtype=torch.bool)
+    for _ in range(5000):
+        optimiser.zero_grad()
+        rate_penalty(torch.sigmoid(logit), mask, 0.155, rate_of).backward()
+        optimiser.step()
+    assert int((logit > 0).sum()) == writes_left
+    assert bool((logit[100 - writes_left :] > 0).all())
+
+
+def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="GatedConfig.rate_of = 'surprise': must be one of probability, writes"):
+        GatedConfig(rate_of="surprise")
+
+
 def test_helpers() -> None:
     decision = Decision(*torch.tensor([[0.9, 0.2], [0.9, 0.2]]), torch.tensor([True, False]))
     new, old = (torch.tensor([[1, 2], [3, 4]]),), (torch.zeros(2, 2, dtype=torch.int64),)

@@ -12,7 +12,14 @@ PARAMETERS = 62_369
 """TRACE's, at `ARM_DIMS`."""
 _TRACE = {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True}
 MATCHED: dict[str, dict[str, Any]] = {
-    "aura": {"encoder_hidden": 256, "step_size": 0.1, "ramp_from": 0.6, "ramp": 0.8, "ib_weight": 1e-4},
+    "aura": {
+        "encoder_hidden": 256,
+        "step_size": 0.1,
+        "rate_of": "writes",
+        "ramp_from": 0.6,
+        "ramp": 0.8,
+        "ib_weight": 1e-4,
+    },
     "deltanet": {"hidden": 285},
     "elmur": {"model": 40, "hidden": 40},
     "gru": {"hidden": 96},

@@ -140,7 +140,7 @@ class AuraMemory(Memory):
         if settings.gate_signal == "token":
             losses |= self._token_losses(xs, mask)
         elif settings.learned:
-            losses["write_rate"] = self._rate_loss(records.gate, mask)
+            losses["write_rate"] = self._rate_loss(records.gate, mask, settings.rate_of)
         return losses
 
     def _plan(self, x: MemoryInput) -> AuraPlan:
@@ -256,7 +256,7 @@ class AuraMemory(Memory):
         prepared = self.gate.seen(self.summarise(xs.content).detach())
         fixed = AuraPlan(*(f.detach() for f in self._plan(xs)))._replace(prepared=prepared)
         (fast, *_), _, records, _ = self._run(fixed, self.initial_state(mask.shape[0]), mask, token=True)
-        losses = {"write_rate": self._rate_loss(_straight_through(records.gate), mask, two_sided=True)}
+        losses = {"write_rate": self._rate_loss(records.gate, mask, "writes", two_sided=True)}
         both = mask[:, 1:] & mask[:, :-1]
         if bool(both.any()):
             value = fixed.value[:, 1:]
@@ -264,14 +264,9 @@ class AuraMemory(Memory):
             losses["token"] = TOKEN_SHARE * missed[both].square().mean() / (value[both].var(dim=0).mean() + 1e-9)
         return losses
 
-    def _rate_loss(self, probability: Tensor, mask: Tensor, two_sided: bool = False) -> Tensor:
-        excess = rate_penalty(probability, mask, self.settings.rho, two_sided)
+    def _rate_loss(self, probability: Tensor, mask: Tensor, rate_of: str, two_sided: bool = False) -> Tensor:
+        excess = rate_penalty(probability, mask, self.settings.rho, rate_of, two_sided)
         return self.pressure * self.settings.write_weight * excess
-
-
-def _straight_through(probability: Tensor) -> Tensor:
-    """The decision 0 or 1, with the probability's gradient."""
-    return (probability > 0.5).to(probability.dtype) + (probability - probability.detach())
 
 
 def _shares(vector: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_memory_ros.memory.write_gate import LEARNED, check_ramp
+from trace_memory_ros.memory.write_gate import LEARNED, check_penalty
 from trace_memory_ros.memory.write_schedule import SCHEDULES
 
 GATES = (*LEARNED, *SCHEDULES)
@@ -18,10 +18,11 @@ class AuraConfig:
     key_width d_k (rows of W, N of the readout), value_width d_v. encoder_hidden, summary_width: the MLP from content to
     the frame summary z; None: `MemoryDims.width`. gate: how the gate decides, learned or by a schedule that ignores the
     content. gate_signal: what trains a learned gate, the action loss or reconstruction of the next input. rho: target
-    share of written updates. write_weight gamma: of the rate penalty. ramp_from, ramp: the shares of the training at
-    which rate penalty and KL begin to rise, and are full. temperature tau. action_ib, ib_weight beta: the stochastic
-    bottleneck at reads and its KL. unit_keys: keys and queries of length 1. step_size, decay: initial eta and alpha.
-    gate_bias: the initial logit of the gate, open where positive. schedule_seed: of gate="random".
+    share of written updates. write_weight gamma: of the rate penalty. rate_of: what it counts, the gate's "probability"
+    or its "writes". ramp_from, ramp: the shares of the training at which rate penalty and KL begin to rise, and are
+    full. temperature tau. action_ib, ib_weight beta: the stochastic bottleneck at reads and its KL. unit_keys: keys and
+    queries of length 1. step_size, decay: initial eta and alpha. gate_bias: the initial logit of the gate, open where
+    positive. schedule_seed: of gate="random".
     """
 
     key_width: int = 32
@@ -34,6 +35,7 @@ class AuraConfig:
     gate_bias: float = 1.0
     rho: float = 0.15
     write_weight: float = 1.0
+    rate_of: str = "probability"
     ramp_from: float = 0.0
     ramp: float = 0.6
     temperature: float = 1.0
@@ -65,7 +67,7 @@ class AuraConfig:
                 raise ValueError(f"AuraConfig.{name} = {value}: must be above {low}{beyond}")
         if self.unit_keys and self.step_size > 1:
             raise ValueError(f"AuraConfig.step_size = {self.step_size}: above 1 it diverges with unit keys; lower it")
-        check_ramp("AuraConfig", self.ramp_from, self.ramp)
+        check_penalty("AuraConfig", self.ramp_from, self.ramp, self.rate_of)
         for name in ("write_weight", "ib_weight"):
             if getattr(self, name) < 0:
                 raise ValueError(f"AuraConfig.{name} = {getattr(self, name)}: must not be negative")

@@ -17,7 +17,7 @@ from trace_memory_ros.memory.write_gate import (
     Decision,
     RunningScale,
     WriteGate,
-    check_ramp,
+    check_penalty,
     gated,
     ramp,
     rate_penalty,
@@ -28,10 +28,10 @@ from trace_memory_ros.memory.write_gate import (
 class GatedConfig:
     """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
 
-    gate: how it is trained. rho: target share of written updates. write_weight: of the rate penalty. ramp_from, ramp:
-    the shares of the training at which the penalty begins to rise, and is full; the defaults leave the gate alone until
-    the last stages of a delay curriculum. hidden: width of the gate's layer. temperature tau. gate_bias: its logit at
-    the start, open where positive.
+    gate: how it is trained. rho: target share of written updates. write_weight: of the rate penalty. rate_of: what it
+    counts, the gate's "probability" or its "writes". ramp_from, ramp: the shares of the training at which the penalty
+    begins to rise, and is full; the defaults leave the gate alone until the last stages of a delay curriculum. hidden:
+    width of the gate's layer. temperature tau. gate_bias: its logit at the start, open where positive.
     """
 
     inner: dict[str, Any] = field(default_factory=dict)
@@ -40,6 +40,7 @@ class GatedConfig:
     gate_bias: float = 1.0
     rho: float = 0.15
     write_weight: float = 1.0
+    rate_of: str = "writes"
     ramp_from: float = 0.6
     ramp: float = 0.8
     temperature: float = 1.0
@@ -57,7 +58,7 @@ class GatedConfig:
             raise ValueError(f"GatedConfig.temperature = {self.temperature}: must be positive")
         if self.write_weight < 0:
             raise ValueError(f"GatedConfig.write_weight = {self.write_weight}: must not be negative")
-        check_ramp("GatedConfig", self.ramp_from, self.ramp)
+        check_penalty("GatedConfig", self.ramp_from, self.ramp, self.rate_of)
 
 
 class GatedMemory(Memory):
@@ -134,7 +135,7 @@ class GatedMemory(Memory):
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""
-        excess = rate_penalty(records.gate, mask, self.settings.rho)
+        excess = rate_penalty(records.gate, mask, self.settings.rho, self.settings.rate_of)
         losses = self.inner.auxiliary(xs, states, records, mask & records.wrote)
         return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
 

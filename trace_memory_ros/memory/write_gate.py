@@ -16,6 +16,8 @@ from trace_memory_ros.memory.base import State
 
 LEARNED = ("straight_through", "gumbel")
 """How a learned gate is trained; both decide by p > 0.5 in evaluation."""
+RATES = ("probability", "writes")
+"""What a penalty on the write rate may count."""
 SURPRISE_LIMIT = 10.0
 """Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained."""
 
@@ -132,12 +134,24 @@ def _gated_tensor(decision: Decision, new: Tensor, old: Tensor) -> Tensor:
     return torch.where(decision.open.reshape(-1, *([1] * (new.ndim - 1))), new, old)
 
 
-def rate_penalty(probability: Tensor, mask: Tensor, rho: float, two_sided: bool = False) -> Tensor:
-    """(relu(E[p] - rho))^2 over the steps where `mask` holds, or (E[p] - rho)^2; 0 without such a step."""
+def rate_penalty(
+    probability: Tensor, mask: Tensor, rho: float, rate_of: str = "probability", two_sided: bool = False
+) -> Tensor:
+    """(relu(rate - rho))^2 over the steps where `mask` holds, or (rate - rho)^2; 0 without such a step.
+
+    rate_of: the rate is E[p], as in AURA-Mem, or E[g], with p's gradient. A gate whose every p lies a little above
+    1/2 lowers E[p] to rho only by shutting at every step; E[g] is down at rho while the steps that matter most write.
+    """
     if not bool(mask.any()):
         return probability.new_zeros(())
-    excess = probability[mask].mean() - rho
+    counted = straight_through(probability) if rate_of == "writes" else probability
+    excess = counted[mask].mean() - rho
     return (excess if two_sided else torch.relu(excess)).square()
+
+
+def straight_through(probability: Tensor) -> Tensor:
+    """The decision 0 or 1, with the probability's gradient."""
+    return (probability > 0.5).to(probability.dtype) + (probability - probability.detach())
 
 
 def ramp(progress: float, begin: float, end: float) -> float:
@@ -145,7 +159,9 @@ def ramp(progress: float, begin: float, end: float) -> float:
     return float(progress >= end) if end <= begin else min(1.0, max(0.0, (progress - begin) / (end - begin)))
 
 
-def check_ramp(owner: str, begin: float, end: float) -> None:
+def check_penalty(owner: str, begin: float, end: float, rate_of: str) -> None:
     """Raises ValueError naming the setting of `owner` that does not fit."""
     if not 0 <= begin <= end <= 1:
         raise ValueError(f"{owner}.ramp_from = {begin} and ramp = {end}: must rise within 0..1")
+    if rate_of not in RATES:
+        raise ValueError(f"{owner}.rate_of = {rate_of!r}: must be one of {', '.join(RATES)}")
