@@ -1,4 +1,4 @@
-"""LeRobot's ACT on an arm task: alone, and with a trained memory added to it, frozen and not."""
+"""LeRobot's ACT on an arm task, alone and with a trained memory, frozen and not; with cameras it also drives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 
 from trace_memory_ros.bench.store import Store
+from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED, ClosedLoop
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.learning import lerobot as learning
 from trace_memory_ros.learning.agent import Agent
@@ -21,16 +22,19 @@ from trace_memory_ros.learning.demonstrations import collect
 from trace_memory_ros.learning.lerobot import Remembered
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.learning.unpaired import chunk_error
-from trace_memory_ros.policies import lerobot_files
+from trace_memory_ros.policies import lerobot_family, lerobot_files
 from trace_memory_ros.policies.lerobot_chunks import LerobotChunks
 from trace_memory_ros.policies.lerobot_install import lerobot
-from trace_memory_ros.runtime.checkpoint import load
+from trace_memory_ros.runtime.checkpoint import Checkpoint, PolicyConfig, load, save
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
+from trace_memory_ros.tasks.arm.scenario import Scenario
 
 CHUNK = 20
+EXECUTE = 8
+"""Ticks of a chunk that are executed: chunks that are looked at more often correct more."""
 SIZES: dict[str, Any] = dict(
     chunk_size=CHUNK,
-    n_action_steps=CHUNK,
+    n_action_steps=EXECUTE,
     dim_model=64,
     n_heads=4,
     dim_feedforward=128,
@@ -64,12 +68,18 @@ class Row:
         return {**vars(self), "sizes": SIZES, "recipe": RECIPE.to_dict()}
 
 
-ROWS = (
-    Row("act", 300),
-    Row("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
-    Row("act_trained_with_memory", 150, after="act", remembers=True),
-    Row("act_trained_longer", 150, after="act"),
-)
+def rows_of(steps: int) -> tuple[Row, ...]:
+    """The rows, where LeRobot's policy is trained for `steps` before it hears of a memory."""
+    return (
+        Row("act", steps),
+        Row("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
+        Row("act_trained_with_memory", 150, after="act", remembers=True),
+        Row("act_trained_longer", 150, after="act"),
+    )
+
+
+ROWS = {THUMBNAILS: rows_of(300), CAMERAS: rows_of(1200)}
+"""With thumbnails no robot is driven, and the branch is learned long before the arm could move well."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,21 +94,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=Path, help="checkpoint whose memory is adopted (default: weights/TASK_trace)")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
     parser.add_argument("--seed", type=int, default=0, help="seed of initialisation and sampling")
+    parser.add_argument(
+        "--pairs", type=int, default=10, help="closed-loop pairs, with cameras (default: 10)"
+    )
 
 
 def run(
-    out_dir: Path, quick: bool, task: str, eyes: str, memory: Path | None, demos: Path, seed: int
+    out_dir: Path, quick: bool, task: str, eyes: str, memory: Path | None, demos: Path, seed: int, pairs: int
 ) -> dict[str, Any]:
     """Train every row, each as soon as the one it starts from is there; resumes row by row."""
     lerobot()
     remembered = _remembered(task, memory or Path("weights") / f"{task}_trace", demos, quick)
     store = Store(out_dir / "rows")
     figures = {}
-    for row in ROWS:
+    for row in ROWS[eyes]:
         steps = row.steps if not quick else 4
         settings = {**row.settings, "steps": steps, "task": task, "seed": seed, "eyes": eyes}
         job = partial(_train, replace(row, steps=steps), remembered, out_dir, seed, eyes == CAMERAS)
         figures[row.name] = store.get(row.name, {**settings, "memory": remembered.checkpoint.model_id}, job)
+        if eyes == CAMERAS:
+            scenes = {**settings, "pairs": 1 if quick else pairs}
+            drive = partial(_drive, out_dir / row.name, remembered.checkpoint, task, scenes["pairs"])
+            figures[row.name] |= store.get(f"{row.name}_driven", scenes, drive)
         console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
     return {
         "task": task,
@@ -162,9 +179,29 @@ def _figures(agent: Agent, remembered: Remembered, row: Row) -> dict[str, Any]:
     return figures
 
 
+def _drive(folder: Path, memory: Checkpoint, task: str, pairs: int) -> dict[str, Any]:
+    """Held-out episodes in closed loop, in one process, of the memory with the policy in `folder`."""
+    tensors = {name: tensor for name, tensor in memory.tensors.items() if not name.startswith("policy.")}
+    policy = PolicyConfig("lerobot", lerobot_family.options_of(folder))
+    driven = folder / "checkpoint"
+    save(driven, replace(memory.config, policy=policy), tensors)
+    scenarios = [Scenario(task, FIRST_EVALUATION_SEED + pair, cue) for pair in range(pairs) for cue in (0, 1)]
+    with ClosedLoop(driven, task) as loop:
+        outcomes = [loop.run(scenario) for scenario in scenarios]
+    successes = sum(outcome.success for outcome in outcomes)
+    return {
+        "episodes": len(outcomes),
+        "branch_success": successes / len(outcomes),
+        "branch_success_ci95": list(wilson_interval(successes, len(outcomes))),
+        "undecided": sum(outcome.branch < 0 for outcome in outcomes),
+        "progress": sum(outcome.progress for outcome in outcomes) / len(outcomes),
+    }
+
+
 def _line(figures: dict[str, Any]) -> str:
+    driven = f"; closed loop {figures['branch_success']:.2f}" if "branch_success" in figures else ""
     return (
         f"branch accuracy train {figures['train_branch_accuracy']:.2f}, held out "
         f"{figures['held_out_branch_accuracy']:.2f}; held-out chunk error {figures['held_out_chunk_error']:.4f}; "
-        f"{figures['cpu_minutes']:.1f} CPU minutes"
+        f"{figures['cpu_minutes']:.1f} CPU minutes{driven}"
     )
