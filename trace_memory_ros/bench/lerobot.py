@@ -94,9 +94,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=Path, help="checkpoint whose memory is adopted (default: weights/TASK_trace)")
     parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
     parser.add_argument("--seed", type=int, default=0, help="seed of initialisation and sampling")
-    parser.add_argument(
-        "--pairs", type=int, default=10, help="closed-loop pairs, with cameras (default: 10)"
-    )
+    parser.add_argument("--pairs", type=int, default=10, help="closed-loop pairs, with cameras (default: 10)")
 
 
 def run(

@@ -52,42 +52,64 @@ def learn_memory(
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one.
     """
-    first = recipe.memory_first
-    stages = stages or delay_stages(training, held_out, first)
+    stages = stages or delay_stages(training, held_out, recipe.memory_first)
     torch.manual_seed(seed)
     model = head(agent)
     parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
-    total = 0
-    for number, stage in enumerate(stages):
-        last = number == len(stages) - 1
+    optimiser = torch.optim.AdamW(parameters, lr=recipe.memory_first.learning_rate, weight_decay=recipe.weight_decay)
+    course = _Course(model, optimiser, recipe, seed, report, stages)
+    for number in range(len(stages)):
+        course.learn(number)
+    return model
+
+
+@dataclass
+class _Course:
+    """A training under way. total: steps so far, of all stages."""
+
+    model: Foreteller
+    optimiser: torch.optim.Optimizer
+    recipe: Recipe
+    seed: int
+    report: Callable[[Progress], None]
+    stages: Sequence[Stage]
+    total: int = 0
+
+    def learn(self, number: int) -> None:
+        """One stage, until it is mastered or its steps are spent; the last one settles for some steps more."""
+        first, stage = self.recipe.memory_first, self.stages[number]
+        settle = first.settle_steps if number == len(self.stages) - 1 else 0
         mastered_at = None
-        for group in optimiser.param_groups:
+        for group in self.optimiser.param_groups:
             group["lr"] = first.learning_rate * stage.rate
         for step in range(1, stage.steps + 1):
-            agent.memory.anneal((number + step / stage.steps) / len(stages))
-            rng = np.random.default_rng([seed, 1, number, step])
-            batch = draw_batch(
-                stage.training,
-                recipe,
-                rng,
-                stage.clock_factor,
-                first.batch_pairs,
-                first.reads,
-                first.shares,
-                pictures=False,
-            )
-            losses = descend(model, optimiser, batch, recipe, total)
-            total += 1
+            losses = self._step(number, step)
             if step % first.check_steps == 0:
-                progress = _check(model, stage, first.check_pairs, total, losses)
-                report(progress)
+                progress = _check(self.model, stage, first.check_pairs, self.total, losses)
+                self.report(progress)
                 train = progress.train_branch_accuracy
                 mastered = train is not None and train >= first.enough
                 mastered_at = mastered_at or (step if mastered else None)
-                if mastered_at and (not last or step >= mastered_at + first.settle_steps):
+                if mastered_at and step >= mastered_at + settle:
                     break
-    return model
+
+    def _step(self, number: int, step: int) -> dict[str, float]:
+        first, stage = self.recipe.memory_first, self.stages[number]
+        self.model.agent.memory.anneal((number + step / stage.steps) / len(self.stages))
+        rng = np.random.default_rng([self.seed, 1, number, step])
+        batch = draw_batch(
+            stage.training,
+            self.recipe,
+            rng,
+            stage.clock_factor,
+            first.batch_pairs,
+            first.reads,
+            first.shares,
+            pictures=False,
+        )
+        losses = descend(self.model, self.optimiser, batch, self.recipe, self.total)
+        self.total += 1
+        return losses
 
 
 def _check(model: Foreteller, stage: Stage, pairs: int, total: int, losses: dict[str, float]) -> Progress:
