@@ -181,7 +181,13 @@ def test_a_failed_run_is_in_the_figures_and_the_others_too(tmp_path: Path, monke
     monkeypatch.setattr(jobs, "train_row", crash)
     assert "FAILED, FloatingPointError: the loss is nan at step 7" in jobs.train_and_listen(plan, runs[1])
     done = Store(jobs.run_folder(plan, runs[0]))
-    trained = {"memory_parameters": 0, "state_bytes": 0, "held_out_branch_accuracy": 0.5, "memory_steps": 0}
+    trained = {
+        "memory_parameters": 0,
+        "state_bytes": 0,
+        "held_out_branch_accuracy": 0.5,
+        "memory_steps": 0,
+        "attempts": 0,
+    }
     done.write("training", {}, trained | {"memory_s": 0.0, "joint_s": 1.0})
     done.write("closed_loop", {}, _episodes(True, False, False, False))
     monkeypatch.setattr("trace_memory_ros.bench.memory_modules_table.step_times_ms", lambda checkpoints: {})

@@ -51,6 +51,28 @@ def test_memory_first_carries_an_unseen_cue_over_the_delay(memory: str) -> None:
     assert lines[-1].held_out_branch_accuracy >= 0.9
 
 
+def test_a_memory_that_tells_too_little_begins_again_and_no_further_than_it_may() -> None:
+    agent, trainer = _start("gru")
+    # Nothing tells more than everything, so every attempt falls short.
+    first = replace(SHORT.memory_first, stage_steps=SHORT.memory_first.check_steps, attempts=3, least=1.1)
+    lines: list[Progress] = []
+    held = list(agent.memory.parameters())
+    learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
+    assert [line.attempt for line in lines if line.clock_factor == 1.0] == [1, 2, 3]
+    errors = [line.losses["chunk_l1"] for line in lines if line.clock_factor == 1.0]
+    assert len(set(errors)) == 3
+    # The joint phase's optimiser was given these very tensors.
+    assert all(one is other for one, other in zip(held, agent.memory.parameters(), strict=True))
+
+
+def test_a_memory_that_tells_enough_does_not_begin_again() -> None:
+    agent, trainer = _start("gru")
+    first = replace(SHORT.memory_first, stage_steps=SHORT.memory_first.check_steps, attempts=3, least=0.0)
+    lines: list[Progress] = []
+    learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
+    assert {line.attempt for line in lines} == {1}
+
+
 def test_without_memory_the_branch_is_chance() -> None:
     _, trainer = _start("none")
     assert trainer.run(lambda _: None, every=3).held_out_branch_accuracy == 0.5

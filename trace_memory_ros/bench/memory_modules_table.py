@@ -58,6 +58,7 @@ def _row(plan: Plan, task: str, row: str) -> dict[str, Any]:
         "held_out_branch_accuracy": [t["held_out_branch_accuracy"] for t in trained],
         "training_s": [t["memory_s"] + t["joint_s"] for t in trained],
         "memory_steps": [t["memory_steps"] for t in trained],
+        "attempts": [t["attempts"] for t in trained],
         "closed_loop": success_of(_parts(stores, "closed_loop")),
         "heard": {c.name: success_of(_parts(stores, f"heard_{c.name}")) for c in plan.conditions},
     }

@@ -62,12 +62,13 @@ def _train(
     if list(agent.memory.parameters()):
         learn_memory(agent, training, held_out, recipe, seed, log.append)
     memory_s = time.monotonic() - begun
-    memory_steps = log[-1].step if log else 0
+    memory_steps, attempts = (log[-1].step, log[-1].attempt) if log else (0, 0)
     last = Trainer(agent, training, held_out, recipe, seed).run(log.append, REPORT_EVERY)
     figures: dict[str, Any] = {
         "train_branch_accuracy": last.train_branch_accuracy,
         "held_out_branch_accuracy": last.held_out_branch_accuracy,
         "memory_steps": memory_steps,
+        "attempts": attempts,
         "memory_s": memory_s,
         "joint_s": time.monotonic() - begun - memory_s,
         "memory_parameters": sum(p.numel() for p in agent.memory.parameters()),

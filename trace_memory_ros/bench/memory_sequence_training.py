@@ -21,7 +21,9 @@ from trace_memory_ros.tasks.arm.events import MAX_CUES
 
 RECIPE = replace(
     Recipe(),
-    memory_first=MemoryFirst(reads=10, shares=ReadShares(near_branch=1.0), check_steps=50, learning_rate=3e-3),
+    memory_first=MemoryFirst(
+        reads=10, shares=ReadShares(near_branch=1.0), check_steps=50, learning_rate=3e-3, attempts=1
+    ),
 )
 """The memory-first phase alone: what a memory holds is asked of a small head, without pictures or a policy."""
 

@@ -20,7 +20,8 @@ def bar() -> Progress:
 
 def line(step: Step) -> str:
     """One line of the log; what was not measured is left out."""
-    parts = [f"{step.phase} {step.step:5d}  clock x{step.clock_factor:g}"]
+    attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
+    parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
     accuracies = {"train": step.train_branch_accuracy, "held out": step.held_out_branch_accuracy}
     known = [f"{name} {value:.2f}" for name, value in accuracies.items() if value is not None]
     if known:

@@ -135,6 +135,16 @@ def _set_normalisers(policy: ChunkModule, statistics: Statistics) -> None:
     policy.action_std.copy_(torch.from_numpy(statistics.action_std))
 
 
+def begin_again(agent: Agent, builder: BatchBuilder) -> None:
+    """Fresh weights for encoder and memory, in place, drawn and calibrated as `build_agent` does."""
+    config = registry.config_of(agent.memory)
+    memory = registry.build(config["name"], agent.memory.dims, config["options"])
+    fresh = Agent(ContentEncoder(agent.encoder.config), memory, agent.policy)
+    _calibrate(fresh, builder)
+    agent.encoder.load_state_dict(fresh.encoder.state_dict())
+    agent.memory.load_state_dict(fresh.memory.state_dict())
+
+
 @torch.no_grad()
 def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
     indices = list(range(min(episodes, len(builder.data.episodes))))

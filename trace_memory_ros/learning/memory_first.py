@@ -11,12 +11,15 @@ import torch
 from trace_memory_ros.learning.agent import Agent, Foreteller
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.build import begin_again
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.unpaired import chunk_error
 
 PHASE = "memory"
+ATTEMPT_SEEDS = 1_000_003
+"""Between the seeds of two attempts: further than training seeds lie apart."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +53,40 @@ def learn_memory(
     stages: by default `delay_stages`. Returns encoder and memory under the `head` they were trained with.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
-    coarse clock few writes lie between, and what was learned there carries over to the next finer one.
+    coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
+    never discover the cue, or learn episodes by heart; held-out decisions tell, and they begin again.
     """
     stages = stages or delay_stages(training, held_out, recipe.memory_first)
-    torch.manual_seed(seed)
-    model = head(agent)
-    parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=recipe.memory_first.learning_rate, weight_decay=recipe.weight_decay)
-    course = _Course(model, optimiser, recipe, seed, report, stages)
-    for number in range(len(stages)):
-        course.learn(number)
-    return model
+    for attempt in range(1, recipe.memory_first.attempts + 1):
+        drawn = seed + ATTEMPT_SEEDS * (attempt - 1)
+        torch.manual_seed(drawn)
+        if attempt > 1:
+            begin_again(agent, training)
+        course = _Course(head(agent), recipe, drawn, report, stages, attempt)
+        for number in range(len(stages)):
+            course.learn(number)
+        if course.learned:
+            break
+    return course.model
 
 
-@dataclass
 class _Course:
-    """A training under way. total: steps so far, of all stages."""
+    """One attempt. total: steps so far, of all stages; learned: whether held-out decisions were told, if any."""
 
-    model: Foreteller
-    optimiser: torch.optim.Optimizer
-    recipe: Recipe
-    seed: int
-    report: Callable[[Progress], None]
-    stages: Sequence[Stage]
-    total: int = 0
+    def __init__(
+        self,
+        model: Foreteller,
+        recipe: Recipe,
+        seed: int,
+        report: Callable[[Progress], None],
+        stages: Sequence[Stage],
+        attempt: int,
+    ) -> None:
+        self.model, self.recipe, self.seed, self.report = model, recipe, seed, report
+        self.stages, self.attempt, self.total, self.learned = stages, attempt, 0, True
+        agent, first = model.agent, recipe.memory_first
+        parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
+        self.optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
 
     def learn(self, number: int) -> None:
         """One stage, until it is mastered or its steps are spent; the last one settles for some steps more."""
@@ -85,8 +98,7 @@ class _Course:
         for step in range(1, stage.steps + 1):
             losses = self._step(number, step)
             if step % first.check_steps == 0:
-                progress = _check(self.model, stage, first.check_pairs, self.total, losses)
-                self.report(progress)
+                progress = self._check(stage, losses)
                 train = progress.train_branch_accuracy
                 mastered = train is not None and train >= first.enough
                 mastered_at = mastered_at or (step if mastered else None)
@@ -111,12 +123,14 @@ class _Course:
         self.total += 1
         return losses
 
-
-def _check(model: Foreteller, stage: Stage, pairs: int, total: int, losses: dict[str, float]) -> Progress:
-    model.eval()
-    factor = stage.clock_factor
-    train = branch_accuracy(model, stage.training, factor, pairs)
-    held = branch_accuracy(model, stage.held_out, factor, pairs)
-    error = None if stage.held_out.references is None else chunk_error(model, stage.held_out, factor)
-    model.train()
-    return Progress(PHASE, total, factor, losses, train, held, error)
+    def _check(self, stage: Stage, losses: dict[str, float]) -> Progress:
+        model, factor, first = self.model, stage.clock_factor, self.recipe.memory_first
+        model.eval()
+        train = branch_accuracy(model, stage.training, factor, first.check_pairs)
+        held = branch_accuracy(model, stage.held_out, factor, first.check_pairs)
+        error = None if stage.held_out.references is None else chunk_error(model, stage.held_out, factor)
+        model.train()
+        self.learned = held is None or held >= first.least
+        progress = Progress(PHASE, self.total, factor, losses, train, held, error, self.attempt)
+        self.report(progress)
+        return progress

@@ -10,7 +10,8 @@ class Progress:
     """One line of the training log. Accuracies are at this clock factor; step counts within the phase.
 
     An accuracy is None where no episode has a branch to judge. held_out_chunk_error: mean absolute error of chunks in
-    standard deviations of the actions; None where episodes have twins, which the accuracies speak for.
+    standard deviations of the actions; None where episodes have twins, which the accuracies speak for. attempt: how
+    often the memory's training was begun, from 1.
     """
 
     phase: str
@@ -20,3 +21,4 @@ class Progress:
     train_branch_accuracy: float | None
     held_out_branch_accuracy: float | None
     held_out_chunk_error: float | None = None
+    attempt: int = 1

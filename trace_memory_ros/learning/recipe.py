@@ -41,7 +41,9 @@ class MemoryFirst:
 
     clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
     delay in updates grows without changing the episode. A stage ends when the branch accuracy on training episodes
-    reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
+    reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step. attempts: how
+    often, at most, a memory that in the end tells less than `least` of the held-out decisions is trained from other
+    initial weights.
     """
 
     clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)
@@ -54,8 +56,12 @@ class MemoryFirst:
     reads: int = 16
     shares: ReadShares = ReadShares(near_branch=0.75)
     learning_rate: float = 2e-3
+    attempts: int = 3
+    least: float = 0.75
 
     def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
         if not self.clock_factors or min(self.clock_factors) < 1.0:
             raise ValueError(f"MemoryFirst.clock_factors = {self.clock_factors}: at least one, each at least 1")
 
