@@ -81,7 +81,9 @@ def test_progress_weighs_tasks_alike_and_its_interval_knows_seeds() -> None:
 
 def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = _plan(tmp_path)
-    monkeypatch.setattr("trace_memory_ros.bench.policies_table.chunk_times_ms", lambda *_: {None: {"median": 1.0}})
+    monkeypatch.setattr(
+        "trace_memory_ros.bench.policies_table.chunk_times_ms", lambda *_: {None: {"median": 1.5}, 2: {"median": 4.25}}
+    )
     for seed, progress in ((0, [1.0, 0.5]), (1, [1.0, 1.0])):
         store = Store(plan.run_folder(plans.Run("colour", "act", "none", seed)))
         trained = {"held_out_branch_accuracy": 0.5, "parameters": {}, "adapter_parameters": 1, "execute": 1}
@@ -98,7 +100,19 @@ def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monke
     assert figures["paper_average_progress"] == {"act none": 25.5, "act trace": 69.23}
     console = Console(record=True, width=120)
     show(figures, console)
-    assert "87.5 ±" in console.export_text()
+    text = console.export_text()
+    assert "87.5 ±" in text and "1.5" in text
+
+
+def test_inference_steps_are_tabulated_with_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _plan(tmp_path, policies=("diffusion",))
+    monkeypatch.setattr("trace_memory_ros.bench.policies_table.chunk_times_ms", lambda *_: {5: {"median": 4.25}})
+    Store(plan.run_folder(plan.stepped("colour"))).write("steps_5", {}, _episodes([1.0, 0.5], [True, False]))
+    figures = figures_of(plan)
+    assert figures["inference_steps"]["colour"]["5"]["progress"] == 75.0
+    console = Console(record=True, width=120)
+    show(figures, console)
+    assert "4.2" in console.export_text()
 
 
 def test_a_missing_base_names_the_command_that_trains_it(tmp_path: Path) -> None:

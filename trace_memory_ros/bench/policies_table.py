@@ -149,7 +149,7 @@ def show(figures: dict[str, Any], console: Console) -> None:
         for steps, found in trials.items():
             low, high = found["ci95"]
             success = f"{found['branch_success']:.2f} ({low:.2f}-{high:.2f})"
-            table.add_row(steps, success, f"{found['progress']:.0f}", f"{found['chunk_ms']['median']:.1f}")
+            table.add_row(steps, success, f"{found['progress']:.0f}", f"{found['chunk_cpu_ms']['median']:.1f}")
         console.print(table)
     if figures["missing"]:
         console.print(f"without all their runs: {', '.join(figures['missing'])}")
@@ -166,4 +166,4 @@ def _cells(figures: dict[str, Any], row: str) -> Iterator[str]:
         yield f"{progress['mean']:.1f} ± {progress['se']:.1f}\n{success['success']:.2f} ({low:.2f}-{high:.2f})"
     average = figures["average"][row]
     yield f"{average['progress']['mean']:.1f} ± {average['progress']['se']:.1f}" if average else ""
-    yield " / ".join(f"{cell['chunk_ms']['median']:.1f}" for cell in cells if "chunk_ms" in cell)
+    yield " / ".join(f"{cell['chunk_cpu_ms']['median']:.1f}" for cell in cells if "chunk_cpu_ms" in cell)
