@@ -18,7 +18,7 @@ MATCHED: dict[str, dict[str, Any]] = {
         "rate_of": "writes",
         "ramp_from": 0.6,
         "ramp": 0.8,
-        "ib_weight": 1e-4,
+        "ib_weight": 1e-5,
     },
     "deltanet": {"hidden": 285},
     "elmur": {"model": 40, "hidden": 40},
