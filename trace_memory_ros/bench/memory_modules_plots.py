@@ -89,6 +89,6 @@ def _against_writes(ax: Axes, rows: Rows) -> None:
     ax.set_yticks(range(len(order)), [row for row, _ in order])
     ax.set_xlim(left=-0.02)
     ax.margins(x=0.15)
-    ax.set_xlabel("writes per second; beside each point: branch success in closed loop")
+    ax.set_xlabel("writes per second; beside: success in closed loop")
     ax.grid(axis="x", color=_RULE, lw=0.6)
     ax.set_axisbelow(True)
