@@ -160,6 +160,9 @@ def _update_for(plan: BufferPlan) -> Kernel:  # noqa: C901
             s1[i] += z[i]
         return OK
 
+    # numba names machine code after its function, and compiled callers take cached kernels of one name for one another.
+    update.__name__ = f"update_{dim}_{depth}"
+    update.__qualname__ = f"{_update_for.__name__}.{update.__name__}"
     return update
 
 
