@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 from trace_memory_ros.bench.store import Store
-from trace_memory_ros.evaluation.closed_loop import FIRST_EVALUATION_SEED, ClosedLoop
+from trace_memory_ros.evaluation.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.evaluation.statistics import wilson_interval
 from trace_memory_ros.learning import lerobot as learning
 from trace_memory_ros.learning.agent import Agent
@@ -27,7 +27,6 @@ from trace_memory_ros.policies.lerobot_chunks import LerobotChunks
 from trace_memory_ros.policies.lerobot_install import lerobot
 from trace_memory_ros.runtime.checkpoint import Checkpoint, PolicyConfig, load, save
 from trace_memory_ros.tasks.arm.names import ACTION_NAMES
-from trace_memory_ros.tasks.arm.scenario import Scenario
 
 CHUNK = 20
 EXECUTE = 8
@@ -183,17 +182,11 @@ def _drive(folder: Path, memory: Checkpoint, task: str, pairs: int) -> dict[str,
     policy = PolicyConfig("lerobot", lerobot_family.options_of(folder))
     driven = folder / "checkpoint"
     save(driven, replace(memory.config, policy=policy), tensors)
-    scenarios = [Scenario(task, FIRST_EVALUATION_SEED + pair, cue) for pair in range(pairs) for cue in (0, 1)]
-    with ClosedLoop(driven, task) as loop:
-        outcomes = [loop.run(scenario) for scenario in scenarios]
-    successes = sum(outcome.success for outcome in outcomes)
-    return {
-        "episodes": len(outcomes),
-        "branch_success": successes / len(outcomes),
-        "branch_success_ci95": list(wilson_interval(successes, len(outcomes))),
-        "undecided": sum(outcome.branch < 0 for outcome in outcomes),
-        "progress": sum(outcome.progress for outcome in outcomes) / len(outcomes),
-    }
+    outcomes = run_episodes(driven, task, held_out_scenarios(task, 2 * pairs))
+    figures = figures_of(outcomes)
+    # Beside the decisions' figures, whose interval is `ci95`.
+    figures["branch_success_ci95"] = figures.pop("ci95")
+    return {**figures, "undecided": sum(outcome.branch < 0 for outcome in outcomes)}
 
 
 def _line(figures: dict[str, Any]) -> str:

@@ -18,17 +18,13 @@ from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.message_fields import SECOND_NS, TickReport, condition_fields, diagnostics_fields
+from trace_memory_ros.runtime.message_fields import stamp_ns as stamp_ns
 
-_TYPE_CODES = {"float32": "f", "int64": "q", "uint64": "Q"}
+_TYPE_CODES = {"uint8": "B", "float32": "f", "int64": "q", "uint64": "Q"}
 
 
 class CommandError(ValueError):
     """A command that cannot be obeyed."""
-
-
-def stamp_ns(stamp: Time) -> int:
-    """Nanoseconds of a message stamp."""
-    return int(stamp.sec) * SECOND_NS + int(stamp.nanosec)
 
 
 def time_of(ns: int) -> Time:
@@ -41,18 +37,11 @@ def header(ns: int, frame_id: str = "") -> Header:
     return Header(stamp=time_of(ns), frame_id=frame_id)
 
 
-def bytes_of(values: NDArray[np.uint8]) -> array[int]:
-    """Message bytes of any array: an `array.array` is set in microseconds, an ndarray or a list is not."""
-    out = array("B")
-    out.frombytes(values.tobytes())
-    return out
-
-
 def image_message(pixels: NDArray[np.uint8], ns: int, frame_id: str) -> Image:
     """An rgb8 image `(H, W, 3)`."""
     height, width, _ = pixels.shape
     return Image(
-        header=header(ns, frame_id), height=height, width=width, encoding="rgb8", step=3 * width, data=bytes_of(pixels)
+        header=header(ns, frame_id), height=height, width=width, encoding="rgb8", step=3 * width, data=_sequence(pixels)
     )
 
 
@@ -115,6 +104,7 @@ def _rosidl(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sequence(values: NDArray[Any]) -> array[Any] | list[Any]:
+    """Message values of any array, row-major: an `array.array` is set in microseconds, an ndarray or a list is not."""
     code = _TYPE_CODES.get(values.dtype.name)
     if code is None:
         return values.tolist()

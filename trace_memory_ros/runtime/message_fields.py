@@ -32,6 +32,11 @@ class TickReport:
     latency_ms: float = float("nan")
 
 
+def stamp_ns(stamp: Any) -> int:
+    """Nanoseconds of a builtin_interfaces/Time of any maker."""
+    return int(stamp.sec) * SECOND_NS + int(stamp.nanosec)
+
+
 def condition_fields(condition: Condition, streams: Sequence[str]) -> Fields:
     """MemoryCondition's fields but the header; `streams` in configured order, without a held sample stamp -1."""
     count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
@@ -100,11 +105,10 @@ def condition_of(message: Any) -> Condition:
         raise ValueError(
             f"condition of tick {message.tick} carries {tokens.size} token numbers for {count} tokens of width {width}"
         )
-    stamp = message.header.stamp
     return Condition(
         episode=int(message.episode),
         tick=int(message.tick),
-        stamp_ns=int(stamp.sec) * SECOND_NS + int(stamp.nanosec),
+        stamp_ns=stamp_ns(message.header.stamp),
         status=ConditionStatus(message.status),
         reason=message.reason,
         mechanism=message.mechanism,
