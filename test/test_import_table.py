@@ -1,4 +1,4 @@
-"""The rooms of the package import one another in one direction only, and ROS stays in `nodes/`."""
+"""The rooms of the package import one another in one direction only, ROS stays in the nodes, nothing needs a study."""
 
 import ast
 import subprocess
@@ -9,24 +9,29 @@ from pathlib import Path
 import pytest
 
 PACKAGE = "trace_memory_ros"
+STUDIES = "studies"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 # What a room may import besides itself; what those rooms import comes with them.
-TABLE = {
+TABLE: dict[str, tuple[str, ...]] = {
     "signature": (),
     "memory": ("signature",),
     "policies": ("memory",),
     "observation": (),
     "runtime": ("observation", "memory", "signature"),
-    "tasks": (),
     "bags": ("observation", "runtime"),
-    "learning": ("runtime", "policies", "tasks", "bags"),
-    "evaluation": ("runtime", "policies", "tasks", "bags"),
-    "bench": ("learning", "evaluation"),
-    "nodes": ("learning", "evaluation"),
-    "cli": ("nodes", "bench", "learning", "evaluation"),
+    "learning": ("runtime", "policies", "bags"),
+    "measure": ("runtime",),
+    "replay": ("bags",),
+    "evidence": ("measure", "policies", "bags"),
+    "nodes": ("policies", "bags"),
+    "arm.sim": (),
+    "arm": ("arm.sim", "nodes", "learning", "measure"),
+    "cli": ("nodes", "learning", "replay", "evidence"),
 }
-ROS_ROOM = "nodes"
+ON_REQUEST = {"cli": {"arm", "arm.sim"}}
+"""Rooms that may be imported too, but only inside the function that needs them: they bring a simulator."""
+ROS_PLACES = ("nodes.", "arm.nodes.", "arm.demo.")
 ROS_MODULES = ("rclpy", "rosbag2_py", "launch", "launch_ros", "message_filters", "rosidl_runtime_py", "tf2_ros")
 LIGHT_MODULES = ("torch", "numba", "mujoco", "matplotlib", "rclpy")
 
@@ -38,28 +43,38 @@ def allowed(room: str) -> set[str]:
     return {room}.union(*(allowed(other) for other in TABLE[room]))
 
 
-def imported_modules(source: str, module: str) -> Iterator[tuple[int, str]]:
-    """Line and absolute dotted name of every import in `source`, inside functions too."""
+def room_of(name: str) -> str:
+    """The room of a dotted name below the package: the longest key of the table that it begins with; empty for none."""
+    return max((room for room in TABLE if f"{name}.".startswith(f"{room}.")), key=len, default="")
+
+
+def imported_modules(source: str, module: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Every import statement in `source`, inside functions too, with each absolute dotted name it imports."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(module.split(".")[: -node.level]) + "." if node.level else ""
             origin = f"{base}{node.module or ''}".strip(".")
-            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+            yield from ((node, f"{origin}.{alias.name}") for alias in node.names)
 
 
 def violations(source: str, module: str) -> list[str]:
     """What `source`, as `trace_memory_ros.<room>...`, imports against the table."""
-    room = module.split(".")[1]
+    inner = module.removeprefix(f"{PACKAGE}.")
+    room = room_of(inner)
     found = []
-    for line, name in imported_modules(source, module):
-        parts = name.split(".")
-        is_ros = parts[0] in ROS_MODULES or parts[0].endswith(("_msgs", "_srvs", "_interfaces"))
-        if (is_ros or parts[:2] == [PACKAGE, "msg"]) and room != ROS_ROOM:
-            found.append(f"line {line}: {name}: only {ROS_ROOM}/ may import ROS")
-        elif parts[0] == PACKAGE and set(parts[1:2]) & set(TABLE) - allowed(room):
-            found.append(f"line {line}: {name}: {room}/ may import {', '.join(sorted(allowed(room)))}")
+    for node, name in imported_modules(source, module):
+        first, _, rest = name.partition(".")
+        is_ros = first in ROS_MODULES or first.endswith(("_msgs", "_srvs", "_interfaces"))
+        target = room_of(rest) if first == PACKAGE else ""
+        on_request = ON_REQUEST.get(room, set()) if node.col_offset else set()
+        if (is_ros or name.startswith(f"{PACKAGE}.msg")) and not inner.startswith(ROS_PLACES):
+            found.append(f"line {node.lineno}: {name}: only {', '.join(ROS_PLACES)} may import ROS")
+        elif first == STUDIES:
+            found.append(f"line {node.lineno}: {name}: {STUDIES}/ is not installed")
+        elif target and target not in allowed(room) | on_request:
+            found.append(f"line {node.lineno}: {name}: {room}/ may import {', '.join(sorted(allowed(room)))}")
     return found
 
 
@@ -69,7 +84,7 @@ def module_name(file: Path) -> str:
 
 def test_every_room_has_a_row() -> None:
     rooms = {file.relative_to(ROOT).parts[0] for file in FILES if file.parent != ROOT}
-    assert rooms == set(TABLE)
+    assert rooms == {room.partition(".")[0] for room in TABLE}
     assert [file.name for file in FILES if file.parent == ROOT] == ["__init__.py"]
 
 
@@ -82,16 +97,25 @@ def test_imports_follow_the_table(file: Path) -> None:
     ("source", "module"),
     [
         ("import trace_memory_ros.memory.base", "trace_memory_ros.signature.x"),
-        ("from trace_memory_ros import learning", "trace_memory_ros.evaluation.x"),
-        ("from trace_memory_ros.learning.trainer import train", "trace_memory_ros.evaluation.x"),
+        ("from trace_memory_ros import learning", "trace_memory_ros.evidence.x"),
+        ("from trace_memory_ros.learning.trainer import train", "trace_memory_ros.evidence.x"),
         ("def f():\n    from ..policies import act", "trace_memory_ros.runtime.x"),
         ("import rclpy.node", "trace_memory_ros.cli.x"),
+        ("import rclpy.node", "trace_memory_ros.arm.sim.x"),
+        ("from trace_memory_ros.arm.sim.env import ArmEnv", "trace_memory_ros.cli.x"),
+        ("def f():\n    from trace_memory_ros.arm.sim.env import ArmEnv", "trace_memory_ros.learning.x"),
+        ("def f():\n    import studies.engine", "trace_memory_ros.cli.x"),
         ("from sensor_msgs.msg import Image", "trace_memory_ros.observation.x"),
         ("from trace_memory_ros.msg import MemoryCondition", "trace_memory_ros.runtime.x"),
     ],
 )
 def test_a_forbidden_import_is_found(source: str, module: str) -> None:
     assert len(violations(source, module)) == 1
+
+
+def test_a_command_may_import_the_simulator_when_it_runs() -> None:
+    source = "def run():\n    from trace_memory_ros.arm.sim.env import ArmEnv"
+    assert violations(source, "trace_memory_ros.cli.x") == []
 
 
 def test_command_line_help_loads_nothing_heavy() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from studies.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, recording_of
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.faults import Grade
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.bench.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, recording_of
 
 TICKS = 20
 SECOND_NS = 10**9

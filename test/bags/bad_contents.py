@@ -15,11 +15,11 @@ from bags.bad import (
     restamped,
 )
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import RECORDING, Entry, recording_of, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import RECORDING, Entry, recording_of, stamp_of, write
 from trace_memory_ros.observation.config import CameraConfig
 
 # Contents

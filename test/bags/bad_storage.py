@@ -20,9 +20,9 @@ from bags.bad import (
     storage_file,
 )
 
+from studies.tiny_bags import Entry, recording_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
-from trace_memory_ros.bench.tiny_bags import Entry, recording_of, write
 
 # Files and folders
 

@@ -16,10 +16,10 @@ from bags.bad import (
     storage_file,
 )
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import PERIOD_NS, Entry, recording_of, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import PERIOD_NS, Entry, recording_of, stamp_of, write
 
 # Topics and types
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import PERIOD_NS, RECORDING, Entry, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import Grade
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import PERIOD_NS, RECORDING, Entry, stamp_of, write
 
 TICKS = 12
 

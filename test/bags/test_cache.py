@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from bags.dying import dies
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import RECORDING, recording_of, write
 from trace_memory_ros.bags import cache
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.cache import load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict, Grade
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import RECORDING, recording_of, write
 
 ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
 

@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.branches import Branch
@@ -19,8 +21,6 @@ from trace_memory_ros.bags.faults import Grade
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.ticks import SpanTicks, observations
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, stamp_of, write
 from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig
 from trace_memory_ros.observation.image import prepare
 from trace_memory_ros.observation.observer import Observer

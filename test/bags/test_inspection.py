@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import Entry, recording_of, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
 from trace_memory_ros.bags.inspection import Proposal, inspect
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import Entry, recording_of, stamp_of, write
 from trace_memory_ros.cli.main import main
 
 

@@ -9,11 +9,11 @@ import pytest
 from bags.bad import storage_file
 from bags.bad_storage import chunk_offsets, write_in_chunks
 
+from studies.tiny_bags import RECORDING, recording_of, write
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import Grade
 from trace_memory_ros.bags.mcap_records import CHUNK, CHUNK_HEAD, DATA_END, FOOTER, MAGIC, RECORD
 from trace_memory_ros.bags.reader import BagReader
-from trace_memory_ros.bench.tiny_bags import RECORDING, recording_of, write
 
 TICKS = 12
 

@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rosbags.highlevel import AnyReader
 
+from studies import tiny_bags as tiny
+from studies.tiny_bags import recording_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
@@ -25,8 +27,6 @@ from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.bags.writer import BagFileWriter
-from trace_memory_ros.bench import tiny_bags as tiny
-from trace_memory_ros.bench.tiny_bags import recording_of, write
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord

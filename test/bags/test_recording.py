@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from studies import tiny_bags as tiny
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
-from trace_memory_ros.bench import tiny_bags as tiny
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.strict import ConfigError
-from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
 ROOT = Path(__file__).parents[2]
 

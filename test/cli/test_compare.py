@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evaluation.evidence_examples import decided, evaluation
+from evidence.evidence_examples import decided, evaluation
 
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.evaluation.evaluation_file import FILE_NAME, read_evaluation, write_evaluation
-from trace_memory_ros.evaluation.evidence import Evaluation
-from trace_memory_ros.evaluation.summary import read_summary
+from trace_memory_ros.evidence.evaluation_file import FILE_NAME, read_evaluation, write_evaluation
+from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.measure.summary import read_summary
 
 
 def made(writes: int = 3, task: str = "origin") -> Evaluation:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of
 from trace_memory_ros.cli import bench
 from trace_memory_ros.cli.main import COMMANDS, main
-from trace_memory_ros.evaluation.closed_loop import EpisodeOutcome, figures_of
 
 
 @pytest.mark.parametrize("command", COMMANDS)

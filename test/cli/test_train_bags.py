@@ -6,7 +6,7 @@ import pytest
 from learning.tiny_bags import ACTIONS, config_file, recording, write_bag, write_bags
 
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.evaluation.summary import read_summary
+from trace_memory_ros.measure.summary import read_summary
 from trace_memory_ros.runtime.checkpoint import load
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from trace_memory_ros.arm.demonstrations import Demonstration
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.demonstrations import Demonstration
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.clock import EveryTicks
-from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
 TICKS = 24
 BRANCH_TICK = 16

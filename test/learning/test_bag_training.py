@@ -10,10 +10,10 @@ from learning.tiny_bags import ACTIONS, BRANCH_TICK, TICKS, recording, write_bag
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.bag_builders import action_channels, choose_clock
-from trace_memory_ros.learning.bag_data import BagDemonstration, split
-from trace_memory_ros.learning.bag_design import BagOptions, parse_clock
-from trace_memory_ros.learning.bag_training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.bags.builders import action_channels, choose_clock
+from trace_memory_ros.learning.bags.data import BagDemonstration, split
+from trace_memory_ros.learning.bags.design import BagOptions, parse_clock
+from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.memory_first import learn_memory

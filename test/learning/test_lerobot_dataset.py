@@ -15,7 +15,7 @@ from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.learning.lerobot_export import (
+from trace_memory_ros.learning.lerobot.export import (
     Exported,
     ExportOptions,
     export,
@@ -23,8 +23,8 @@ from trace_memory_ros.learning.lerobot_export import (
     frames_per_second,
     stretches,
 )
-from trace_memory_ros.learning.lerobot_import import CONFIG, Layout, import_dataset, read_layout, recording_of
-from trace_memory_ros.policies.lerobot_install import LerobotMissing, lerobot
+from trace_memory_ros.learning.lerobot.importing import CONFIG, Layout, import_dataset, read_layout, recording_of
+from trace_memory_ros.policies.lerobot.install import LerobotMissing, lerobot
 
 try:
     lerobot("lerobot.datasets.lerobot_dataset")

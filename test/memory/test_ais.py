@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trace_memory_ros.memory.ais import (
+from trace_memory_ros.memory.aura.ais import (
     Spread,
     delta,
     epsilon,

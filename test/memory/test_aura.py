@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from trace_memory_ros.memory.aura import AuraMemory
-from trace_memory_ros.memory.aura_config import AuraConfig
+from trace_memory_ros.memory.aura.config import AuraConfig
+from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 from trace_memory_ros.memory.write_gate import LEARNED
 

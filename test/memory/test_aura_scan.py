@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from trace_memory_ros.memory import aura_scan
-from trace_memory_ros.memory.aura import AuraConfig, AuraMemory
+from trace_memory_ros.memory.aura import scan as aura_scan
+from trace_memory_ros.memory.aura.memory import AuraConfig, AuraMemory
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 
 DIMS = MemoryDims(content=11, signature=0, width=10, slots=1)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, State
-from trace_memory_ros.memory.elmur import ElmurMemory, ElmurState
-from trace_memory_ros.memory.elmur_config import ElmurConfig
-from trace_memory_ros.memory.elmur_layer import BiasedAttention, RelativeBias
-from trace_memory_ros.memory.elmur_lru import filled, offsets
+from trace_memory_ros.memory.elmur.config import ElmurConfig
+from trace_memory_ros.memory.elmur.layer import BiasedAttention, RelativeBias
+from trace_memory_ros.memory.elmur.least_recently_used import filled, offsets
+from trace_memory_ros.memory.elmur.memory import ElmurMemory, ElmurState
 
 Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from trace_memory_ros.memory.losses import balance_loss, consistency_loss, entropy_loss
+from trace_memory_ros.memory.trace.losses import balance_loss, consistency_loss, entropy_loss
 
 ROUTE = torch.tensor([[[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.25, 0.75], [0.3, 0.7]]])
 MASK = torch.tensor([[True, True, False], [True, False, False]])

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
-from trace_memory_ros.memory.prism import PrismConfig, PrismMemory
-from trace_memory_ros.memory.prism_layers import Gate, GatedLayer
-from trace_memory_ros.memory.prism_ring import GlobalEncoder
+from trace_memory_ros.memory.prism.layers import Gate, GatedLayer
+from trace_memory_ros.memory.prism.memory import PrismConfig, PrismMemory
+from trace_memory_ros.memory.prism.ring import GlobalEncoder
 
 Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=0, width=6, slots=3)

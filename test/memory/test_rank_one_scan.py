@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.rank_one_scan import CHUNK, Writes, rank_one_reads, rank_one_states
-from trace_memory_ros.memory.vla_scan import Refresh, penalty_scan
+from trace_memory_ros.memory.vla.scan import Refresh, penalty_scan
 
 STEPS = CHUNK + 7
 

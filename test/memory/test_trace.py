@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
-from trace_memory_ros.memory.losses import balance_loss, consistency_loss, entropy_loss
-from trace_memory_ros.memory.naive import NaiveStep, naive_scan
-from trace_memory_ros.memory.slot_scan import SlotPlan, SlotWeights, slot_scan
-from trace_memory_ros.memory.trace import TraceMemory
-from trace_memory_ros.memory.trace_config import TraceConfig
+from trace_memory_ros.memory.trace.config import TraceConfig
+from trace_memory_ros.memory.trace.losses import balance_loss, consistency_loss, entropy_loss
+from trace_memory_ros.memory.trace.memory import TraceMemory
+from trace_memory_ros.memory.trace.naive import NaiveStep, naive_scan
+from trace_memory_ros.memory.trace.scan import SlotPlan, SlotWeights, slot_scan
 
 Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, State
 from trace_memory_ros.memory.fast_weights import elu_feature, unit
-from trace_memory_ros.memory.vla import VlaConfig, VlaInput, VlaMemory
+from trace_memory_ros.memory.vla.memory import VlaConfig, VlaInput, VlaMemory
 
 Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=0, width=6, slots=3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trace_memory_ros.memory.write_schedule import scheduled
+from trace_memory_ros.memory.aura.write_schedule import scheduled
 
 COUNT = torch.arange(200_000)
 

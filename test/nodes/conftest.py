@@ -41,7 +41,12 @@ def nodes(
     specs = [
         NodeSpec("memory_node", {**quick, **snapshot}, namespace="memory"),
         NodeSpec("policy_node", {**quick, "hold_ms": 200, "input_wait_ms": 200}, namespace="policy"),
-        NodeSpec("arm_sim_node", {"autostart": True, "command_timeout_s": 60.0}, namespace="loop"),
+        NodeSpec(
+            "arm_sim_node",
+            {"autostart": True, "command_timeout_s": 60.0},
+            namespace="loop",
+            package="trace_memory_ros.arm.nodes",
+        ),
         # In lock-step nothing is late, however slow the machine is.
         NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="loop"),
         NodeSpec("policy_node", {**model, "input_wait_ms": 10_000}, namespace="loop"),

@@ -8,9 +8,9 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from trace_memory_ros.msg import MemoryDiagnostics
-from trace_memory_ros.nodes.marker_joints import ArmDistances
-from trace_memory_ros.nodes.marker_painter import Placement
-from trace_memory_ros.nodes.marker_scene import MarkerScene
+from trace_memory_ros.nodes.markers.joints import ArmDistances
+from trace_memory_ros.nodes.markers.painter import Placement
+from trace_memory_ros.nodes.markers.scene import MarkerScene
 
 POINT_KINDS = (Marker.ARROW, Marker.LINE_STRIP, Marker.SPHERE_LIST, Marker.CUBE_LIST)
 

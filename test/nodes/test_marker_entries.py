@@ -10,10 +10,9 @@ from visualization_msgs.msg import Marker
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.msg import MemoryDiagnostics
-from trace_memory_ros.nodes import marker_colours as colours
-from trace_memory_ros.nodes import marker_entries as entries
 from trace_memory_ros.nodes.conversion import diagnostics_message
-from trace_memory_ros.nodes.marker_slots import LABELLED_SLOTS, labelled
+from trace_memory_ros.nodes.markers import colours, entries
+from trace_memory_ros.nodes.markers.slots import LABELLED_SLOTS, labelled
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.types import Observation

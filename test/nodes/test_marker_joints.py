@@ -6,8 +6,8 @@ import pytest
 from nodes.panel import diagnostics, joints, picture, words
 from sensor_msgs.msg import JointState
 
-from trace_memory_ros.nodes import marker_colours as colours
-from trace_memory_ros.nodes.marker_joints import ArmDistances
+from trace_memory_ros.nodes.markers import colours
+from trace_memory_ros.nodes.markers.joints import ArmDistances
 
 
 def test_arm_distances_by_name_in_any_order():

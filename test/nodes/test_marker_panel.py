@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from trace_memory_ros.nodes import marker_colours as colours
-from trace_memory_ros.nodes.marker_layout import nice_ceiling
-from trace_memory_ros.nodes.marker_painter import Painter, Placement
+from trace_memory_ros.nodes.markers import colours
+from trace_memory_ros.nodes.markers.layout import nice_ceiling
+from trace_memory_ros.nodes.markers.painter import Painter, Placement
 
 
 def test_the_panel_stands_where_it_is_told():

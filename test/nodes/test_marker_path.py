@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from nodes.panel import diagnostics, of, picture, rgb
 
-from trace_memory_ros.nodes import marker_colours as colours
-from trace_memory_ros.nodes.marker_history import EpisodeHistory
+from trace_memory_ros.nodes.markers import colours
+from trace_memory_ros.nodes.markers.history import EpisodeHistory
 
 
 def test_writes_are_dots_on_the_path_in_the_colour_of_their_slot():

@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
-from trace_memory_ros.nodes import marker_colours as colours
+from trace_memory_ros.nodes.markers import colours
 
 ANY_FLOAT = st.floats(width=32)
 

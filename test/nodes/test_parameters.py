@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
+from trace_memory_ros.nodes import tables
 from trace_memory_ros.nodes.parameters import review, specs, validate
-from trace_memory_ros.nodes.tables import TABLES, ArmSimNodeParameters, MemoryNodeParameters, PolicyNodeParameters
+from trace_memory_ros.nodes.tables import MemoryNodeParameters, PolicyNodeParameters
 
 ROOT = Path(__file__).resolve().parents[2]
+TABLES: dict[str, type] = {**tables.TABLES, "arm_sim_node": ArmSimNodeParameters}
 CHANGES = {"start": "at start", "configure": "unconfigured", "live": "any time"}
 
 

@@ -14,6 +14,7 @@ from nodes.conftest import READY_S
 from nodes.robot import CAMERAS, Robot, picture, posture
 from policies.installed import install, slow_project
 
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
 from trace_memory_ros.observation.lockstep import LockstepObserver
@@ -21,7 +22,6 @@ from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.checkpoint import PolicyConfig
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
-from trace_memory_ros.tasks.arm.names import ACTION_NAMES
 
 SECONDS = 1.0
 TICKS = 40

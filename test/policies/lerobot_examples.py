@@ -11,8 +11,8 @@ from torch import Tensor
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import ConditionShape
-from trace_memory_ros.policies.lerobot import MemoryOptions, MemoryPolicy, memory_batch
-from trace_memory_ros.policies.lerobot_install import LerobotMissing, lerobot
+from trace_memory_ros.policies.lerobot.install import LerobotMissing, lerobot
+from trace_memory_ros.policies.lerobot.policy import MemoryOptions, MemoryPolicy, memory_batch
 
 try:
     lerobot("lerobot.policies.factory")

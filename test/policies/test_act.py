@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from trace_memory_ros.policies.act import ActConfig, ActPolicy, chunk_l1
+from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy, chunk_l1
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.runner import ActRunner
 

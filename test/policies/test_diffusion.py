@@ -10,8 +10,8 @@ import torch
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import ConditionShape, DiffusionAdapter
 from trace_memory_ros.policies.base import ConditionMismatch
-from trace_memory_ros.policies.diffusion import DiffusionConfig, DiffusionPolicy
-from trace_memory_ros.policies.diffusion_family import DiffusionRunner
+from trace_memory_ros.policies.diffusion.family import DiffusionRunner
+from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy
 
 CONFIG = DiffusionConfig(
     cameras=("overhead", "wrist"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trace_memory_ros.policies.ensemble import TemporalEnsemble
+from trace_memory_ros.policies.act.ensemble import TemporalEnsemble
 
 
 def test_overlapping_chunks_are_averaged_with_the_oldest_weighing_most() -> None:

@@ -12,7 +12,7 @@ import torch
 from policies.installed import EXAMPLE, copy_of_example, install, slow_project
 
 from trace_memory_ros.policies import families
-from trace_memory_ros.policies.act import ActConfig, ActPolicy
+from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.policies.base import ActionMismatch, ChunkPolicy, check_actions
 from trace_memory_ros.policies.families import UnknownFamily, family
 

@@ -20,7 +20,7 @@ from policies.lerobot_examples import (
 from torch import Tensor
 
 from trace_memory_ros.policies.base import ConditionMismatch
-from trace_memory_ros.policies.lerobot import MEMORY_KEYS, MemoryOptions, MemoryPolicy, memory_batch
+from trace_memory_ros.policies.lerobot.policy import MEMORY_KEYS, MemoryOptions, MemoryPolicy, memory_batch
 
 
 def actions_of(model: Any, ticks: int, **memory: Tensor) -> Tensor:

@@ -11,14 +11,14 @@ import yaml
 from policies.lerobot_examples import ACTIONS, CAMERAS, FAMILIES, SHAPE, SIDE, STATE, policy, readout, remembering, tick
 from torch import Tensor
 
-from trace_memory_ros.policies import lerobot_files
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.families import family
-from trace_memory_ros.policies.lerobot import memory_batch
-from trace_memory_ros.policies.lerobot_family import options_of
-from trace_memory_ros.policies.lerobot_files import LerobotCheckpoint, LerobotCheckpointError
-from trace_memory_ros.policies.lerobot_install import lerobot
-from trace_memory_ros.policies.lerobot_runner import LerobotRunner
+from trace_memory_ros.policies.lerobot import files as lerobot_files
+from trace_memory_ros.policies.lerobot.family import options_of
+from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, LerobotCheckpointError
+from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.policies.lerobot.policy import memory_batch
+from trace_memory_ros.policies.lerobot.runner import LerobotRunner
 
 NAMES = tuple(f"joint_{i}" for i in range(ACTIONS))
 MEAN, STD = 3.0, 0.5

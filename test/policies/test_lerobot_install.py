@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from trace_memory_ros.policies.lerobot_install import LerobotMissing, lerobot
+from trace_memory_ros.policies.lerobot.install import LerobotMissing, lerobot
 
 
 def test_a_missing_lerobot_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,9 +18,9 @@ def test_a_missing_lerobot_is_named_with_the_command_that_installs_it(monkeypatc
 
 
 def test_a_policy_module_is_imported_without_lerobot() -> None:
-    import trace_memory_ros.policies.lerobot
-    import trace_memory_ros.policies.lerobot_files
-    import trace_memory_ros.policies.lerobot_runner
+    import trace_memory_ros.policies.lerobot.files
+    import trace_memory_ros.policies.lerobot.policy
+    import trace_memory_ros.policies.lerobot.runner
 
     assert issubclass(LerobotMissing, ValueError)
-    assert trace_memory_ros.policies.lerobot.FAMILIES == ("act", "diffusion")
+    assert trace_memory_ros.policies.lerobot.policy.FAMILIES == ("act", "diffusion")

@@ -35,7 +35,7 @@ def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def to_lerobot(args: argparse.Namespace) -> int:
     """Write the dataset and say what was left out; returns 1 where nothing was left."""
     from trace_memory_ros.bags.recording import RecordingConfig
-    from trace_memory_ros.learning.lerobot_export import ExportOptions, export
+    from trace_memory_ros.learning.lerobot.export import ExportOptions, export
 
     recording = RecordingConfig.load(args.config)
     options = ExportOptions(args.repo_id, args.root, args.task, args.storage, args.vcodec, args.gaps)
@@ -63,7 +63,7 @@ def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpiso
 
 def from_lerobot(args: argparse.Namespace) -> int:
     """Write the bags and name them."""
-    from trace_memory_ros.learning.lerobot_import import CONFIG, import_dataset
+    from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
 
     for bag in import_dataset(args.dataset, args.out):
         print(bag, flush=True)

@@ -1,4 +1,4 @@
-"""`trace-memory bench NAME`: run one benchmark of `bench/`, print its figures, write its summary."""
+"""`trace-memory bench NAME`: run one study of a checkout, print its figures, write its summary."""
 
 import argparse
 import ast
@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import trace_memory_ros.bench as benches
+import trace_memory_ros
 
-_FOLDER = Path(next(iter(benches.__path__)))
+STUDIES = Path(trace_memory_ros.__file__).resolve().parents[1] / "studies"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `bench`; its NAMEs are the modules of `bench/` that define `run(out_dir, quick, ...) -> figures`."""
+    """Add `bench`; its NAMEs are the folders of `studies/` with a `study.py`: `run(out_dir, quick, ...) -> figures`."""
     available = bench_descriptions()
     lines = [f"  {name:<16} {description}" for name, description in available.items()]
     parser = subparsers.add_parser(
@@ -32,10 +32,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def bench_descriptions() -> dict[str, str]:
     """First docstring line of each benchmark by name, read without importing it."""
     found = {}
-    for file in sorted(_FOLDER.glob("*.py")):
+    for file in sorted(STUDIES.glob("*/study.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[file.stem.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]
+        found[file.parent.name.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]
     return found
 
 
@@ -44,9 +43,9 @@ def run(parsed: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from trace_memory_ros.evaluation.summary import write_summary
+    from trace_memory_ros.measure.summary import write_summary
 
-    bench = import_module(f"{benches.__name__}.{parsed.name.replace('-', '_')}")
+    bench = import_module(f"studies.{parsed.name.replace('-', '_')}.study")
     options = vars(_option_parser(parsed.name, bench).parse_args(parsed.options))
     out_dir = options.pop("out")
     figures = bench.run(out_dir, options.pop("quick"), **options)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trace_memory_ros.evaluation.compare import Comparison, Difference, Side
+    from trace_memory_ros.evidence.compare import Comparison, Difference, Side
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,9 +26,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table and write the summary; returns 0."""
-    from trace_memory_ros.evaluation.compare import compare
-    from trace_memory_ros.evaluation.evaluation_file import read_evaluation
-    from trace_memory_ros.evaluation.summary import write_summary
+    from trace_memory_ros.evidence.compare import compare
+    from trace_memory_ros.evidence.evaluation_file import read_evaluation
+    from trace_memory_ros.measure.summary import write_summary
 
     names = [_name(path) for path in (args.first, args.second)]
     comparison = compare(read_evaluation(args.first), read_evaluation(args.second))

@@ -37,11 +37,11 @@ def run(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from trace_memory_ros.cli.demo_output import Display, print_results
-    from trace_memory_ros.evaluation.acceptance import criteria
-    from trace_memory_ros.evaluation.report import write_report
-    from trace_memory_ros.evaluation.summary import write_summary
-    from trace_memory_ros.nodes.demo import DemoFailed, DemoOptions, run_demo
+    from trace_memory_ros.arm.demo.acceptance import criteria
+    from trace_memory_ros.arm.demo.console import Display, print_results
+    from trace_memory_ros.arm.demo.report import write_report
+    from trace_memory_ros.arm.demo.run import DemoFailed, DemoOptions, run_demo
+    from trace_memory_ros.measure.summary import write_summary
 
     args.memory = args.memory or ("trace,gru,none" if args.policy == "act" else "trace,none")
     options = DemoOptions(

@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     """Record the bags that are not there yet, and write the configuration that says what is what in them."""
     import yaml
 
-    from trace_memory_ros.cli.train_output import bar, console
-    from trace_memory_ros.learning.bag_recorder import arm_recording, record_bags, scenarios_of
+    from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
+    from trace_memory_ros.learning.console import bar, console
 
     if args.seeds < 1 or args.first_seed < 0:
         raise ValueError(f"--seeds is {args.seeds}, --first-seed {args.first_seed}: use at least 1 and 0")

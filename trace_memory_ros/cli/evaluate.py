@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Evaluate as told by the command line; returns 0, or 1 where no bag could be evaluated."""
     if args.checkpoint is None:
-        from trace_memory_ros.cli.evaluate_task import evaluate_task
+        from trace_memory_ros.arm.evaluation import evaluate_task
 
         return evaluate_task(args, *_task_and_checkpoint(args.source))
     from trace_memory_ros.cli.evaluate_bags import evaluate_from

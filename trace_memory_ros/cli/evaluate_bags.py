@@ -15,17 +15,17 @@ from rich.table import Table
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.evaluation.bag_evaluation import EvidenceSettings
-from trace_memory_ros.evaluation.bag_fleet import FleetPlan, evaluate_bags, film_of
-from trace_memory_ros.evaluation.bag_report import write_bag_report
-from trace_memory_ros.evaluation.bag_verdict import verdict
-from trace_memory_ros.evaluation.evaluation_file import write_evaluation
-from trace_memory_ros.evaluation.evidence import Evaluation
-from trace_memory_ros.evaluation.fleet import Step, executor
-from trace_memory_ros.evaluation.replay import recording_for
-from trace_memory_ros.evaluation.summary import write_summary
-from trace_memory_ros.nodes.shipped import find_checkpoint
+from trace_memory_ros.evidence.bag_evaluation import EvidenceSettings
+from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluate_bags, film_of
+from trace_memory_ros.evidence.bag_report import write_bag_report
+from trace_memory_ros.evidence.bag_verdict import verdict
+from trace_memory_ros.evidence.evaluation_file import write_evaluation
+from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.measure.fleet import Step, executor
+from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.replay.bag_replay import recording_for
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.runtime.shipped import find_checkpoint
 
 BESIDE = "observation.yaml"
 STABILITY = ("slot_churn_per_tick", "write_entropy", "slot_occupancy", "readout_cosine", "decision_agreement")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trace_memory_ros.evaluation.parity import Parity
-    from trace_memory_ros.evaluation.replay import ReplayReport
+    from trace_memory_ros.replay.bag_replay import ReplayReport
+    from trace_memory_ros.replay.parity import Parity
 
 _SHOWN_FAULTS = 8
 
@@ -36,11 +36,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Replay, print what happened and how fast; returns 0."""
     from trace_memory_ros.bags.recording import RecordingConfig
-    from trace_memory_ros.evaluation.replay import Replay
-    from trace_memory_ros.evaluation.replay_bag import replay_to_bag
-    from trace_memory_ros.evaluation.summary import write_summary
-    from trace_memory_ros.nodes.shipped import find_checkpoint
+    from trace_memory_ros.measure.summary import write_summary
+    from trace_memory_ros.replay.bag_replay import Replay
+    from trace_memory_ros.replay.output_bag import replay_to_bag
     from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+    from trace_memory_ros.runtime.shipped import find_checkpoint
 
     recording = RecordingConfig.load(args.config) if args.config else None
     runtime = MemoryRuntime.from_checkpoint(find_checkpoint(args.checkpoint))

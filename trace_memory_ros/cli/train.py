@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     torch.set_num_threads(args.threads)
     if simulated:
-        from trace_memory_ros.cli.train_run import train
+        from trace_memory_ros.arm.training import train
 
         args.task, args.depth = simulated[0], args.depth or 3
         train(args)

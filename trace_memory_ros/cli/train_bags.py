@@ -14,14 +14,14 @@ from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.cli.train_output import bar, command, console
-from trace_memory_ros.cli.train_phases import figures_of, run_phases
-from trace_memory_ros.evaluation.summary import write_summary
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.bag_data import BagData
-from trace_memory_ros.learning.bag_design import BagOptions, parse_clock
-from trace_memory_ros.learning.bag_training import Prepared, bags_under, prepare, read_bags
+from trace_memory_ros.learning.bags.data import BagData
+from trace_memory_ros.learning.bags.design import BagOptions, parse_clock
+from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare, read_bags
+from trace_memory_ros.learning.console import bar, command, console
+from trace_memory_ros.learning.phases import figures_of, run_phases
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.window import PathWindow
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
 from trace_memory_ros.observation.encoder import ContentEncoder
-from trace_memory_ros.policies.act import chunk_l1
+from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
 
 Losses = dict[str, Tensor]

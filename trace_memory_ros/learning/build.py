@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import Statistics, TrainingSet, fit_state, fit_statistics
-from trace_memory_ros.learning.demonstrations import Demonstration
+from trace_memory_ros.learning.recorded import Recorded
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
@@ -26,7 +26,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 
-Pairs = list[tuple[Demonstration, Demonstration]]
+Pairs = Sequence[tuple[Recorded, Recorded]]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.demonstrations import Demonstration
 from trace_memory_ros.learning.recorded import Recorded
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
@@ -143,7 +142,7 @@ class TrainingSet:
     @classmethod
     def build(
         cls,
-        pairs: Iterable[tuple[Demonstration, Demonstration]],
+        pairs: Iterable[tuple[Recorded, Recorded]],
         state: Standardiser,
         depth: int,
         thumbnail_px: int,
@@ -161,8 +160,8 @@ class TrainingSet:
         return cls(episodes)
 
 
-def _apart(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
-    before = min(one.branch_tick, other.branch_tick)
+def _apart(one: Recorded, other: Recorded) -> NDArray[np.int64]:
+    before = min(one.decision_ticks[0], other.decision_ticks[0])
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
     return after_onset(differs)
 

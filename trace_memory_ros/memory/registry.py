@@ -7,23 +7,23 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from trace_memory_ros.memory.aura import AuraMemory
-from trace_memory_ros.memory.aura_config import AuraConfig
+from trace_memory_ros.memory.aura.config import AuraConfig
+from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
-from trace_memory_ros.memory.elmur import ElmurMemory
-from trace_memory_ros.memory.elmur_config import ElmurConfig
+from trace_memory_ros.memory.elmur.config import ElmurConfig
+from trace_memory_ros.memory.elmur.memory import ElmurMemory
 from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
 from trace_memory_ros.memory.lru import LruConfig, LruMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
-from trace_memory_ros.memory.prism import PrismConfig, PrismMemory
+from trace_memory_ros.memory.prism.memory import PrismConfig, PrismMemory
 from trace_memory_ros.memory.retrieval import RetrievalConfig, RetrievalMemory
-from trace_memory_ros.memory.trace import TraceMemory
-from trace_memory_ros.memory.trace_config import TraceConfig
+from trace_memory_ros.memory.trace.config import TraceConfig
+from trace_memory_ros.memory.trace.memory import TraceMemory
 from trace_memory_ros.memory.transformer import TransformerConfig, TransformerMemory
-from trace_memory_ros.memory.vla import VlaConfig, VlaMemory
+from trace_memory_ros.memory.vla.memory import VlaConfig, VlaMemory
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -12,10 +12,10 @@ from visualization_msgs.msg import MarkerArray
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import parameters, qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.marker_joints import ArmDistances
-from trace_memory_ros.nodes.marker_painter import Placement
-from trace_memory_ros.nodes.marker_parameters import MarkerNodeParameters
-from trace_memory_ros.nodes.marker_scene import MarkerScene
+from trace_memory_ros.nodes.markers.joints import ArmDistances
+from trace_memory_ros.nodes.markers.painter import Placement
+from trace_memory_ros.nodes.markers.parameters import MarkerNodeParameters
+from trace_memory_ros.nodes.markers.scene import MarkerScene
 
 
 class MarkerNode(ManagedNode):

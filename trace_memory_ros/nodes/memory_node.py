@@ -17,7 +17,6 @@ from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions, refusal
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.nodes.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.nodes.tables import MemoryNodeParameters
 from trace_memory_ros.observation.alignment import Verdict
@@ -26,6 +25,7 @@ from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import ConditionStatus
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.message_fields import TickReport
+from trace_memory_ros.runtime.shipped import find_checkpoint
 
 SHORT_ID = 12
 LONG_AGO_NS = 0

@@ -23,7 +23,6 @@ from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.policy_loading import ready_policy
 from trace_memory_ros.nodes.sample_store import SampleStore
-from trace_memory_ros.nodes.shipped import find_checkpoint
 from trace_memory_ros.nodes.tables import PolicyNodeParameters
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.policies.base import ConditionMismatch
@@ -31,6 +30,7 @@ from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.message_fields import condition_of
 from trace_memory_ros.runtime.model import one_thread
+from trace_memory_ros.runtime.shipped import find_checkpoint
 
 CONDITION = "memory/condition"
 MAX_PENDING = 50

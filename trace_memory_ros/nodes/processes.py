@@ -31,13 +31,14 @@ class NodeFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """What to start: `trace_memory_ros.nodes.<module>` under a name and namespace, with parameters and remappings."""
+    """What to start: `<package>.<module>` under a name and namespace, with parameters and remappings."""
 
     module: str
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     remappings: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
     name: str = ""
+    package: str = "trace_memory_ros.nodes"
 
     @property
     def node_name(self) -> str:
@@ -63,7 +64,7 @@ class NodeProcess:
         self.log_path = log_dir / f"{spec.key.replace('/', '.')}.log"
         parameter_file = self.log_path.with_suffix(".yaml")
         parameter_file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(spec.parameters)}}))
-        command = [sys.executable, "-m", f"trace_memory_ros.nodes.{spec.module}", "--ros-args"]
+        command = [sys.executable, "-m", f"{spec.package}.{spec.module}", "--ros-args"]
         command += ["-r", f"__node:={spec.node_name}", "--params-file", str(parameter_file)]
         if spec.namespace:
             command += ["-r", f"__ns:=/{spec.namespace.strip('/')}"]

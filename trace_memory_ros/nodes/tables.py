@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_memory_ros.nodes.marker_parameters import MarkerNodeParameters
+from trace_memory_ros.nodes.markers.parameters import MarkerNodeParameters
 from trace_memory_ros.nodes.parameters import parameter, validate
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
@@ -66,47 +66,9 @@ class PolicyNodeParameters:
         validate(self)
 
 
-@dataclass(frozen=True)
-class ArmSimNodeParameters:
-    """Parameters of arm_sim_node."""
-
-    task: str = parameter("origin", "Delayed-evidence task.", choices=("origin", "colour"), changes="live")
-    seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 1_000_000_000), changes="live")
-    cue: int = parameter(0, "Correct branch of the next episode: 0 left, 1 right.", limits=(0, 1), changes="live")
-    extra_pause_s: float = parameter(
-        0.0, "Red-lamp pause added between cue and branch in the next episode, simulated time.",
-        unit="s", limits=(0.0, 3600.0), changes="live",
-    )  # fmt: skip
-    mode: str = parameter(
-        "realtime", "Pace of the next episode: realtime follows the wall clock, lockstep waits for every command.",
-        choices=("realtime", "lockstep"), changes="live",
-    )  # fmt: skip
-    camera_rate_hz: int = parameter(
-        30, "Images per second in real time; a multiple of 10, so that every control tick has a picture.",
-        unit="Hz", limits=(10, 100), changes="live",
-    )  # fmt: skip
-    joint_rate_hz: int = parameter(
-        50, "Joint states and odometry per second in real time; a multiple of 10.",
-        unit="Hz", limits=(10, 200), changes="live",
-    )  # fmt: skip
-    command_timeout_s: float = parameter(
-        5.0, "Wall time a lock-step tick waits for its command before it goes on without one, counted.",
-        unit="s", limits=(0.05, 600.0), changes="live",
-    )  # fmt: skip
-    diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
-    autostart: bool = parameter(False, AUTOSTART, changes="start")
-
-    def __post_init__(self) -> None:
-        validate(self)
-        for name in ("camera_rate_hz", "joint_rate_hz"):
-            if getattr(self, name) % 10:
-                raise ValueError(f"parameter {name} = {getattr(self, name)} Hz is not a multiple of 10 Hz")
-
-
 TABLES: dict[str, type] = {
     "memory_node": MemoryNodeParameters,
     "policy_node": PolicyNodeParameters,
     "marker_node": MarkerNodeParameters,
-    "arm_sim_node": ArmSimNodeParameters,
 }
 """Node name -> its parameter table."""

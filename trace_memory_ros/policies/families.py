@@ -20,9 +20,9 @@ Load = Callable[[Mapping[str, Any], Mapping[str, Tensor]], Policy]
 
 # Imported when asked for: diffusers alone takes over a second.
 BUILT_IN = {
-    "act": "trace_memory_ros.policies.act_family:ACT",
-    "diffusion": "trace_memory_ros.policies.diffusion_family:DIFFUSION",
-    "lerobot": "trace_memory_ros.policies.lerobot_family:LEROBOT",
+    "act": "trace_memory_ros.policies.act.family:ACT",
+    "diffusion": "trace_memory_ros.policies.diffusion.family:DIFFUSION",
+    "lerobot": "trace_memory_ros.policies.lerobot.family:LEROBOT",
 }
 
 

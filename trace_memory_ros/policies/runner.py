@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Readout
-from trace_memory_ros.policies.act import ActConfig, ActPolicy
+from trace_memory_ros.policies.act.ensemble import TemporalEnsemble
+from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike, check_condition
-from trace_memory_ros.policies.ensemble import TemporalEnsemble
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.receding import RecedingHorizon
 

@@ -1,0 +1,1 @@
+"""Broken bags in great number."""

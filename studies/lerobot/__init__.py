@@ -1,0 +1,1 @@
+"""LeRobot's ACT with and without a memory."""

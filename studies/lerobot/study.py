@@ -1,0 +1,199 @@
+"""LeRobot's ACT on an arm task, alone and with a trained memory, frozen and not; with cameras it also drives."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from studies.store import Store
+from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
+from trace_memory_ros.arm.demonstrations import collect
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, decisions_right
+from trace_memory_ros.learning.lerobot import training as learning
+from trace_memory_ros.learning.lerobot.training import Remembered
+from trace_memory_ros.learning.recipe import ReadShares, Recipe
+from trace_memory_ros.learning.unpaired import chunk_error
+from trace_memory_ros.measure.statistics import wilson_interval
+from trace_memory_ros.policies.lerobot import family as lerobot_family
+from trace_memory_ros.policies.lerobot import files as lerobot_files
+from trace_memory_ros.policies.lerobot.chunks import LerobotChunks
+from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.runtime.checkpoint import Checkpoint, PolicyConfig, load, save
+
+CHUNK = 20
+EXECUTE = 8
+"""Ticks of a chunk that are executed: chunks that are looked at more often correct more."""
+SIZES: dict[str, Any] = dict(
+    chunk_size=CHUNK,
+    n_action_steps=EXECUTE,
+    dim_model=64,
+    n_heads=4,
+    dim_feedforward=128,
+    n_encoder_layers=2,
+    use_vae=False,
+    dropout=0.0,
+    pretrained_backbone_weights=None,
+)
+RECIPE = replace(
+    Recipe(), batch_pairs=2, reads=8, shares=ReadShares(near_branch=0.3, apart=0.2, pauses=0.1), learning_rate=5e-4
+)
+REPORT_EVERY = 25
+CAMERAS, THUMBNAILS = "cameras", "thumbnails"
+console = Console()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A training. after: the row whose LeRobot weights it starts from; None from scratch."""
+
+    name: str
+    steps: int
+    after: str | None = None
+    remembers: bool = False
+    frozen: bool = False
+    rate: float = 5e-4
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its figures depend on."""
+        return {**vars(self), "sizes": SIZES, "recipe": RECIPE.to_dict()}
+
+
+def rows_of(steps: int) -> tuple[Row, ...]:
+    """The rows, where LeRobot's policy is trained for `steps` before it hears of a memory."""
+    return (
+        Row("act", steps),
+        Row("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
+        Row("act_trained_with_memory", 150, after="act", remembers=True),
+        Row("act_trained_longer", 150, after="act"),
+    )
+
+
+ROWS = {THUMBNAILS: rows_of(300), CAMERAS: rows_of(1200)}
+"""With thumbnails no robot is driven, and the branch is learned long before the arm could move well."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--task`, `--eyes`, `--memory`, `--demos` and `--seed`."""
+    parser.add_argument(
+        "--eyes",
+        default=CAMERAS,
+        choices=(CAMERAS, THUMBNAILS),
+        help="48 px through LeRobot's resnet18, or 16 px as its environment state (default: cameras)",
+    )
+    parser.add_argument("--task", default="origin", choices=("origin", "colour"), help="task (default: origin)")
+    parser.add_argument("--memory", type=Path, help="checkpoint whose memory is adopted (default: weights/TASK_trace)")
+    parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
+    parser.add_argument("--seed", type=int, default=0, help="seed of initialisation and sampling")
+    parser.add_argument("--pairs", type=int, default=10, help="closed-loop pairs, with cameras (default: 10)")
+
+
+def run(
+    out_dir: Path, quick: bool, task: str, eyes: str, memory: Path | None, demos: Path, seed: int, pairs: int
+) -> dict[str, Any]:
+    """Train every row, each as soon as the one it starts from is there; resumes row by row."""
+    lerobot()
+    remembered = _remembered(task, memory or Path("weights") / f"{task}_trace", demos, quick)
+    store = Store(out_dir / "rows")
+    figures = {}
+    for row in ROWS[eyes]:
+        steps = row.steps if not quick else 4
+        settings = {**row.settings, "steps": steps, "task": task, "seed": seed, "eyes": eyes}
+        job = partial(_train, replace(row, steps=steps), remembered, out_dir, seed, eyes == CAMERAS)
+        figures[row.name] = store.get(row.name, {**settings, "memory": remembered.checkpoint.model_id}, job)
+        if eyes == CAMERAS:
+            scenes = {**settings, "pairs": 1 if quick else pairs}
+            drive = partial(_drive, out_dir / row.name, remembered.checkpoint, task, scenes["pairs"])
+            figures[row.name] |= store.get(f"{row.name}_driven", scenes, drive)
+        console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
+    return {
+        "task": task,
+        "eyes": eyes,
+        "lerobot": lerobot().__version__,
+        "memory": str(remembered.checkpoint.folder),
+        "seed": seed,
+        "rows": figures,
+    }
+
+
+def _remembered(task: str, memory: Path, demos: Path, quick: bool) -> Remembered:
+    checkpoint = load(memory)
+    recipe = replace(RECIPE, pairs=4, held_out_pairs=2) if quick else RECIPE
+    seeds = recipe.training_seeds + recipe.held_out_seeds
+    pairs = list(collect(task, seeds, checkpoint.config.observation, demos))
+    cut = len(recipe.training_seeds)
+    return learning.remember(checkpoint, pairs[:cut], pairs[cut:], CHUNK, ACTION_NAMES)
+
+
+def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int, cameras: bool) -> dict[str, Any]:
+    torch.manual_seed(seed)
+    base = learning.build(remembered, "act", SIZES, cameras)
+    if row.after:
+        base.load_state_dict(lerobot_files.load(out_dir / row.after).policy.base.state_dict())
+    agent = learning.agent_of(remembered, base, row.remembers, row.frozen)
+    recipe = replace(RECIPE, steps=row.steps, learning_rate=row.rate)
+    wall, cpu = time.monotonic(), time.process_time()
+
+    def report(step: int, losses: dict[str, float]) -> None:
+        console.print(f"{row.name} {step:4d}  loss {losses['lerobot']:.4f}", highlight=False)
+
+    learning.train(agent, remembered.training, recipe, seed, report, REPORT_EVERY)
+    spent = {"cpu_minutes": (time.process_time() - cpu) / 60, "wall_minutes": (time.monotonic() - wall) / 60}
+    assert isinstance(agent.policy, LerobotChunks)
+    lerobot_files.save(out_dir / row.name, agent.policy.checkpoint)
+    return _figures(agent, remembered, row) | spent
+
+
+@torch.no_grad()
+def _figures(agent: Agent, remembered: Remembered, row: Row) -> dict[str, Any]:
+    agent.eval()
+    chunks = agent.policy
+    assert isinstance(chunks, LerobotChunks)
+    held_out = remembered.held_out
+    right = torch.cat([decisions_right(agent, held_out, pair).flatten() for pair in range(held_out.data.pairs)])
+    adapter = sum(p.numel() for p in chunks.policy.adapter.parameters()) if row.remembers else 0
+    base = 0 if row.frozen else sum(p.numel() for p in chunks.policy.base.parameters())
+    figures: dict[str, Any] = {
+        "train_branch_accuracy": branch_accuracy(agent, remembered.training, pairs=held_out.data.pairs),
+        "held_out_branch_accuracy": float(right.mean()),
+        "ci95": list(wilson_interval(int(right.sum()), len(right))),
+        "held_out_decisions": len(right),
+        "held_out_chunk_error": chunk_error(agent, held_out),
+        "steps": row.steps,
+        "trained_parameters": adapter + base,
+    }
+    if row.remembers:
+        gates = chunks.policy.adapter.state_dict()["gate"]
+        figures["gate"] = {"mean": float(gates.mean()), "least": float(gates.min()), "most": float(gates.max())}
+    return figures
+
+
+def _drive(folder: Path, memory: Checkpoint, task: str, pairs: int) -> dict[str, Any]:
+    """Held-out episodes in closed loop, in one process, of the memory with the policy in `folder`."""
+    tensors = {name: tensor for name, tensor in memory.tensors.items() if not name.startswith("policy.")}
+    policy = PolicyConfig("lerobot", lerobot_family.options_of(folder))
+    driven = folder / "checkpoint"
+    save(driven, replace(memory.config, policy=policy), tensors)
+    outcomes = run_episodes(driven, task, held_out_scenarios(task, 2 * pairs))
+    figures = figures_of(outcomes)
+    # Beside the decisions' figures, whose interval is `ci95`.
+    figures["branch_success_ci95"] = figures.pop("ci95")
+    return {**figures, "undecided": sum(outcome.branch < 0 for outcome in outcomes)}
+
+
+def _line(figures: dict[str, Any]) -> str:
+    driven = f"; closed loop {figures['branch_success']:.2f}" if "branch_success" in figures else ""
+    return (
+        f"branch accuracy train {figures['train_branch_accuracy']:.2f}, held out "
+        f"{figures['held_out_branch_accuracy']:.2f}; held-out chunk error {figures['held_out_chunk_error']:.4f}; "
+        f"{figures['cpu_minutes']:.1f} CPU minutes{driven}"
+    )

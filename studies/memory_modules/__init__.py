@@ -1,0 +1,1 @@
+"""Fourteen memories under one policy, asked to decide after longer delays than they were trained on."""

@@ -1,0 +1,1 @@
+"""One to six cues in order, overwritten, among decoys."""

@@ -1,0 +1,1 @@
+"""Live against replay against the training scan."""

@@ -1,0 +1,1 @@
+"""Both policy families with and without a memory."""

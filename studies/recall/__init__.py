@@ -1,0 +1,1 @@
+"""The papers' recall tasks."""

@@ -1,0 +1,1 @@
+"""Symbol streams and mazes."""

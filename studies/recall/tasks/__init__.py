@@ -1,0 +1,1 @@
+"""One file per task or part of it."""

@@ -1,0 +1,1 @@
+"""How many times as fast as real time a bag is replayed."""

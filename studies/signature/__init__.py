@@ -1,0 +1,1 @@
+"""Speed, drift and growth of path signatures beside peers."""

@@ -1,0 +1,1 @@
+"""Training from bags alone."""

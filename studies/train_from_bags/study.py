@@ -1,0 +1,253 @@
+"""Training from bags alone: what 150 and 75 bags per arm task reach on held-out episodes and in closed loop."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from studies.store import Store
+from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
+from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.agent import Foreteller
+from trace_memory_ros.learning.bags.data import BagData, BagDemonstration
+from trace_memory_ros.learning.bags.design import BagOptions
+from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, decisions_right
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.optimise import descend, draw_batch
+from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.learning.unpaired import ChunkModel, UnpairedSet, label_verdicts
+from trace_memory_ros.runtime.checkpoint import load
+
+SCHEMA = 1
+TASKS = ("origin", "colour")
+DEPTH = 2
+REPORT_EVERY = 50
+CHECKS, CHECK_EVERY = 16, 5
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A training. bags: of which a sixth is held out; adopts: starts from the shipped policy, else from scratch."""
+
+    name: str
+    task: str
+    bags: int
+    adopts: bool
+    steps: int
+
+
+ROWS = (
+    Row("origin 150", "origin", 150, True, 200),
+    Row("colour 150", "colour", 150, True, 200),
+    Row("origin 75", "origin", 75, True, 200),
+    Row("colour 75", "colour", 75, True, 200),
+    Row("origin 150 from scratch", "origin", 150, False, 800),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes and places of a run."""
+
+    seeds: int
+    closed_loop: int
+    memory_first: MemoryFirst
+    bags: Path
+    weights: Path
+    out_dir: Path
+
+    def settings(self, row: Row) -> Figures:
+        """What a row's figures depend on."""
+        recipe = Recipe(memory_first=self.memory_first).to_dict()
+        return {"schema": SCHEMA, "row": str(row), "seeds": self.seeds, "episodes": self.closed_loop, "recipe": recipe}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Rows, folders, workers."""
+    names = ", ".join(row.name for row in ROWS)
+    parser.add_argument("--rows", help=f"by comma, of {names} (default: all)")
+    parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
+    parser.add_argument("--weights", type=Path, default=Path("weights"), help="folder of the shipped checkpoints")
+    parser.add_argument("--workers", type=int, default=1, help="processes that record and decode bags (default: 1)")
+
+
+def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path, workers: int) -> Figures:
+    """Record bags that are not there, train each row on them alone, and judge it; kept rows are not done again."""
+    chosen = _chosen(rows, quick)
+    plan = Plan(75, 20, MemoryFirst(), bags, weights, out_dir)
+    if quick:
+        plan = replace(plan, seeds=6, closed_loop=2, memory_first=MemoryFirst((4.0, 1.0), stage_steps=25))
+    console, store = Console(), Store(out_dir / "rows")
+    figures: Figures = {}
+    for task in dict.fromkeys(row.task for row in chosen):
+        _record(plan, task, workers)
+        figures[f"measure {task}"] = store.get(
+            f"measure-{task}", plan.settings(_measured(task)), partial(compare_measures, plan, task)
+        )
+    for row in chosen:
+        part = row.name.replace(" ", "-")
+        figures[row.name] = store.get(part, plan.settings(row), partial(measure, plan, row))
+        console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
+    return {
+        "bags_per_task": 2 * plan.seeds,
+        "signature_depth": DEPTH,
+        "split": "by scene: no counterfactual twin of a training episode is held out; training is told of no twins",
+        "rows": {row.name: figures[row.name] for row in chosen},
+        "branch measure against twins": {
+            task: figures[f"measure {task}"] for task in dict.fromkeys(row.task for row in chosen)
+        },
+    }
+
+
+def measure(plan: Plan, row: Row) -> Figures:
+    """Train a row, save its checkpoint, drive with it."""
+    prepared = _prepared(plan, row)
+    begun = time.process_time()
+    torch.manual_seed(0)
+    agent = build.build_agent(prepared.design, prepared.training)
+    if row.adopts:
+        build.adopt_policy(agent, load(plan.weights / f"{row.task}_trace"))
+    log: list[Progress] = []
+    learn_memory(agent, prepared.training, prepared.held_out, prepared.recipe, 0, log.append)
+    memory_s, memory = time.process_time() - begun, log[-1]
+    trainer = Trainer(agent, prepared.training, prepared.held_out, prepared.recipe, 0)
+    last = trainer.run(log.append, REPORT_EVERY)
+    agent.eval()
+    figures: Figures = {
+        "training_episodes": len(prepared.training.data.episodes),
+        "held_out_episodes": len(prepared.held_out.data.episodes),
+        "memory_first": {
+            "steps": memory.step,
+            "held_out_branch_accuracy": memory.held_out_branch_accuracy,
+            "cpu_s": memory_s,
+        },
+        "joint_steps": row.steps,
+        "policy": f"from weights/{row.task}_trace" if row.adopts else "from scratch",
+        "train_branch_accuracy": last.train_branch_accuracy,
+        "held_out_branch_accuracy": branch_accuracy(agent, prepared.held_out),
+        "held_out_branch_accuracy_by_twins": float(np.mean(_by_twins(agent, prepared.held_out))),
+        "held_out_chunk_error": last.held_out_chunk_error,
+        "clock": prepared.design.clock.to_dict(),
+        "writes_per_episode": prepared.writes,
+        "training_cpu_s": time.process_time() - begun,
+    }
+    folder = plan.out_dir / "checkpoints" / row.name.replace(" ", "_")
+    provenance = {"seed": 0, "recipe": prepared.recipe.to_dict(), "figures": dict(figures)}
+    figures["model_id"] = build.save_checkpoint(agent, prepared.design, prepared.training, row.task, provenance, folder)
+    scenarios = held_out_scenarios(row.task, plan.closed_loop)
+    figures["closed_loop"] = figures_of(run_episodes(folder, row.task, scenarios))
+    return figures
+
+
+def compare_measures(plan: Plan, task: str) -> Figures:
+    """Judge a memory by both measures while it learns: by what other episodes did, and by the counterfactual twin.
+
+    agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
+    """
+    prepared = _prepared(plan, _measured(task))
+    torch.manual_seed(0)
+    model = Foreteller(build.build_agent(prepared.design, prepared.training))
+    first = prepared.recipe.memory_first
+    optimiser = torch.optim.AdamW(model.parameters(), lr=first.learning_rate)
+    factor, held = first.clock_factors[0], prepared.held_out
+    rows = []
+    for step in range(1, CHECKS * CHECK_EVERY + 1):
+        rng = np.random.default_rng([1, step])
+        batch = draw_batch(
+            prepared.training, prepared.recipe, rng, factor, first.batch_pairs, first.reads, first.shares, False
+        )
+        descend(model, optimiser, batch, prepared.recipe, step)
+        if step % CHECK_EVERY == 0:
+            model.eval()
+            twins, labels = _by_twins(model, held, factor), _by_labels(model, held, factor)
+            model.train()
+            rows.append([step, float(np.mean(twins)), float(np.mean(labels)), float(np.mean(twins == labels))])
+    return {"columns": ["step", "by twins", "by labels", "agreement"], "clock_factor": factor, "checks": rows}
+
+
+def _by_twins(model: ChunkModel, builder: BatchBuilder, factor: float = 1.0) -> np.ndarray:
+    """Verdicts by the counterfactual twin's chunk, `(episodes,)` 0 or 1, in the order of scene and answer."""
+    ordered = replace(builder, data=_in_pairs(builder))
+    pairs = range(len(ordered.data.episodes) // 2)
+    return torch.cat([decisions_right(model, ordered, pair, factor).flatten() for pair in pairs]).numpy()
+
+
+def _by_labels(model: ChunkModel, builder: BatchBuilder, factor: float) -> np.ndarray:
+    """Verdicts by the training episodes' chunks, in the same order."""
+    assert builder.references is not None
+    ordered = replace(builder, data=_in_pairs(builder))
+    indices = range(len(ordered.data.episodes))
+    verdicts = [label_verdicts(model, ordered, builder.references, [i], factor) for i in indices]
+    return np.array([float(right) for found in verdicts for _, _, right in found])
+
+
+def _in_pairs(builder: BatchBuilder) -> UnpairedSet:
+    def place(index: int) -> tuple[str, tuple[int, ...]]:
+        demo = builder.data.episodes[index].demo
+        assert isinstance(demo, BagDemonstration)
+        return demo.scene, demo.answers
+
+    order = sorted(range(len(builder.data.episodes)), key=place)
+    return UnpairedSet([builder.data.episodes[i] for i in order])
+
+
+def _record(plan: Plan, task: str, workers: int) -> None:
+    for _ in record_bags(scenarios_of(task, range(plan.seeds)), plan.bags / task, workers=workers):
+        pass
+
+
+@lru_cache(maxsize=1)
+def _data(folder: Path, task: str, seeds: int) -> BagData:
+    bags = list(record_bags(scenarios_of(task, range(seeds)), folder / task))
+    data, failed = read_bags(bags, arm_recording(), folder / "cache")
+    if failed:
+        raise ValueError(f"{failed[0]}: delete the bag, it is recorded again")
+    return data
+
+
+def _prepared(plan: Plan, row: Row) -> Prepared:
+    """A row's data. With fewer bags the same are held out, and training episodes are drawn without regard to twins."""
+    data = _data(plan.bags, row.task, plan.seeds)
+    recipe = Recipe(steps=row.steps, memory_first=plan.memory_first)
+    share = row.bags / 150
+    episodes = None if share == 1 else round(share * len(data.episodes) * 5 / 6)
+    return prepare(data, arm_recording(), BagOptions(depth=DEPTH), recipe, episodes=episodes)
+
+
+def _measured(task: str) -> Row:
+    return Row("measure", task, 150, True, 1)
+
+
+def _chosen(rows: str | None, quick: bool) -> Sequence[Row]:
+    named = {row.name: row for row in ROWS}
+    names = list(named) if rows is None else [name.strip() for name in rows.split(",")]
+    unknown = [name for name in names if name not in named]
+    if unknown:
+        raise ValueError(f"rows {', '.join(unknown)} are unknown: choose from {', '.join(named)}")
+    chosen = [named[name] for name in names]
+    return [replace(row, steps=3) for row in chosen[:1]] if quick else chosen
+
+
+def _line(figures: Figures) -> str:
+    closed = figures["closed_loop"]
+    return (
+        f"held-out branch accuracy {figures['held_out_branch_accuracy']:.2f}, chunk error "
+        f"{figures['held_out_chunk_error']:.3f}; closed loop {closed['branch_success']:.2f} of {closed['episodes']}, "
+        f"progress {closed['progress']:.2f}"
+    )

@@ -1,0 +1,34 @@
+"""A recorded demonstration, decoded, is what the simulator's own recording gives; finished bags are kept."""
+
+from pathlib import Path
+
+import numpy as np
+
+from trace_memory_ros.arm.demonstrations import record
+from trace_memory_ros.arm.recorder import arm_recording, bag_folder, record_bags, scenarios_of
+from trace_memory_ros.arm.sim.env import ArmEnv
+from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.learning.bags.data import from_episodes
+
+
+def test_a_bag_holds_what_the_simulator_showed(tmp_path: Path) -> None:
+    scenario = scenarios_of("origin", [3])[1]
+    (bag,) = record_bags([scenario], tmp_path)
+    assert bag == bag_folder(tmp_path, scenario)
+    (episode,), verdict = decode_bag(bag, arm_recording())
+    assert verdict.ok, str(verdict)
+    env = ArmEnv("origin")
+    try:
+        demonstration = record(scenario, arm_recording().observation, env)
+    finally:
+        env.close()
+    np.testing.assert_array_equal(episode.images, demonstration.images)
+    np.testing.assert_array_equal(episode.state, demonstration.state)
+    np.testing.assert_array_equal(episode.actions, demonstration.actions)
+    data = from_episodes([episode])
+    assert data.labels == ("right",)
+    assert data.episodes[0].decision_ticks == demonstration.decision_ticks
+    assert data.episodes[0].usable is None
+    changed = max(file.stat().st_mtime_ns for file in bag.iterdir())
+    assert list(record_bags([scenario], tmp_path)) == [bag]
+    assert max(file.stat().st_mtime_ns for file in bag.iterdir()) == changed

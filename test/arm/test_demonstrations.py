@@ -1,0 +1,59 @@
+"""Demonstrations on disk: what they say of decisions, and that older files and other scenarios are told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trace_memory_ros.arm.demonstrations import Demonstration, collect
+from trace_memory_ros.arm.sim.curriculum import default_scenario, mixed_scenario
+from trace_memory_ros.observation.config import default_arm
+
+
+def test_sequence_pairs_say_when_to_decide_and_what(tmp_path: Path) -> None:
+    seed = next(s for s in range(100) if len(default_scenario("sequence", s, 0).cues) == 2)
+    (pair,) = collect("sequence", [seed], default_arm(), tmp_path)
+    for cue, demo in enumerate(pair):
+        scenario = default_scenario("sequence", seed, cue)
+        assert demo.answers == scenario.answers
+        assert len(demo.decision_ticks) == 2
+        assert demo.branch_tick == demo.decision_ticks[0]
+        assert list(demo.decision_ticks) == sorted(demo.decision_ticks)
+        assert demo.decision_ticks[-1] < demo.ticks - 5
+    one, other = pair
+    before = one.branch_tick
+    assert np.array_equal(one.state[: before + 1], other.state[: before + 1])
+    assert np.array_equal(one.actions[:before], other.actions[:before])
+    (again,) = collect("sequence", [seed], default_arm(), tmp_path)
+    assert again[0].decision_ticks == one.decision_ticks
+    assert np.array_equal(again[1].images, other.images)
+
+
+def test_scenarios_of_one_seed_do_not_share_a_file(tmp_path: Path) -> None:
+    seed = next(s for s in range(100) if mixed_scenario("colour", s, 0).decoys == 2)
+    (plain,) = collect("colour", [seed], default_arm(), tmp_path)
+    (decoyed,) = collect("colour", [seed], default_arm(), tmp_path, scenario_of=mixed_scenario)
+    files = sorted(path.name for path in tmp_path.rglob("*.npz"))
+    assert len(files) == 4
+    assert {f"{seed}_0.npz", f"{seed}_1.npz"} < set(files)
+    assert np.array_equal(plain[0].state, decoyed[0].state)
+    assert not np.array_equal(plain[0].images, decoyed[0].images)
+
+
+def test_files_from_before_there_were_decision_ticks_are_read(tmp_path: Path) -> None:
+    (pair,) = collect("colour", [0], default_arm(), tmp_path)
+    path = next(tmp_path.rglob("0_1.npz"))
+    with np.load(path) as data:
+        old = {name: data[name] for name in data if name != "decision_ticks"}
+    np.savez_compressed(path, **old)
+    ((_, read),) = collect("colour", [0], default_arm(), tmp_path)
+    assert read.decision_ticks == pair[1].decision_ticks == (pair[1].branch_tick,)
+    assert read.answers == (1,)
+
+
+def test_decisions_without_answers_are_refused() -> None:
+    images, state, actions = np.zeros((3, 1, 4, 4, 3), np.uint8), np.zeros((3, 17)), np.zeros((3, 16), np.float32)
+    with pytest.raises(ValueError, match="one answer to each"):
+        Demonstration("sequence", 0, 0, images, state, actions, 1, (1, 2), (0,))

@@ -1,0 +1,286 @@
+"""Replay does what live did: bit for bit by stamps alone, and, where it was the clock's doing, by following it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fixtures import tiny_checkpoint
+from replay.simulated_live import SimulatedLive
+from rosbags.rosbag2 import Reader
+
+from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.cli.main import main
+from trace_memory_ros.cli.replay import default_out
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.replay.bag_replay import STAGES_TIMED, Replay, ReplayError
+from trace_memory_ros.replay.live_run import HeldSamples, RecordedTicks, live_conditions
+from trace_memory_ros.replay.output_bag import replay_to_bag
+from trace_memory_ros.replay.parity import Parity, compare, distance
+from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+
+SECONDS = 9.5
+"""Ends between two dropouts: where a stream is silent at the end, live ticks are still waiting for it."""
+BURSTS = {"burst_every_s": 2.0, "damaged": 0.02}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained TRACE that also needs odometry."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    tiny_checkpoint(folder, observation=default_arm(base_masked=False), policy=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -> tuple[Path, list[Condition]]:
+    """A bag of one episode in which everything reached both sides and no deadline passed."""
+    bag = tmp_path_factory.mktemp("recorded") / "bag"
+    live = SimulatedLive(bag, checkpoint)
+    live.episode(SECONDS, **BURSTS)
+    live.writer.close()
+    return bag, live.conditions
+
+
+def replayed(bag: Path, checkpoint: Path, **how: bool) -> tuple[Replay, Parity]:
+    replay = Replay(bag, MemoryRuntime.from_checkpoint(checkpoint), **how)
+    parity = replay_to_bag(replay, None)
+    assert parity is not None
+    return replay, parity
+
+
+@pytest.mark.parametrize("as_recorded", [False, True])
+def test_replay_is_bit_identical_to_live(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, as_recorded: bool
+) -> None:
+    bag, conditions = recorded
+    replay, parity = replayed(bag, checkpoint, as_recorded=as_recorded)
+    assert parity.identical, parity
+    assert parity.largest == 0.0
+    assert (parity.compared, parity.beyond) == (len(conditions), 0)
+    assert len(conditions) > 85
+    statuses = replay.report.statuses
+    assert statuses["OK"] > 60
+    assert statuses["STALE"] > 5
+    assert [c.tokens.tobytes() for c in replay.live] == [c.tokens.tobytes() for c in conditions]
+
+
+def test_ticks_that_a_deadline_fired_are_followed(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint, deadline_ms=150)
+    streams = live.episode(SECONDS, late_every_s=3.0, late_s=0.6, burst_every_s=0.0)
+    live.writer.close()
+    assert streams.counts["late"] > 10
+    _, followed = replayed(tmp_path / "bag", checkpoint, as_recorded=True)
+    assert followed.identical, followed
+    _, alone = replayed(tmp_path / "bag", checkpoint)
+    assert alone.compared >= followed.compared - 2
+    assert alone.differ["input_stamps_ns"] > 0
+    assert alone.largest > 0.0
+    assert alone.first_differing_tick is not None
+
+
+def test_what_only_the_recorder_received_is_not_followed(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    live.episode(SECONDS, recorder_only=0.05)
+    live.writer.close()
+    _, followed = replayed(tmp_path / "bag", checkpoint, as_recorded=True)
+    assert followed.identical, followed
+    assert not replayed(tmp_path / "bag", checkpoint)[1].identical
+
+
+def test_what_the_recorder_missed_is_counted_and_named(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    live.episode(SECONDS, node_only=0.05, damaged=0.0)
+    live.writer.close()
+    replay = Replay(tmp_path / "bag", MemoryRuntime.from_checkpoint(checkpoint), as_recorded=True)
+    reasons = [tick.condition.reason for tick in replay]
+    assert len(reasons) == len(live.conditions)
+    assert replay.report.missed > 0
+    lost = [reason for reason in reasons if "is not in the bag: the recorder missed it" in reason]
+    assert 0 < len(lost) <= replay.report.missed
+
+
+def test_episodes_begin_with_an_empty_memory(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    for seed in (0, 1):
+        live.episode(5.0, seed, mark=True, burst_every_s=0.0)
+    live.writer.close()
+    followed, parity = replayed(tmp_path / "bag", checkpoint, as_recorded=True)
+    assert parity.identical, parity
+    assert followed.report.episodes == 2
+    reset, parity = replayed(tmp_path / "bag", checkpoint, reset_per_episode=True)
+    assert parity.identical, parity
+    assert reset.report.episodes == 2
+    assert followed.report.stream_s == pytest.approx(reset.report.stream_s) == pytest.approx(10.0, abs=0.5)
+    on = Replay(tmp_path / "bag", MemoryRuntime.from_checkpoint(checkpoint))
+    assert {tick.condition.episode for tick in on} == {0}
+    assert on.report.episodes == 1
+
+
+def test_the_new_bag_holds_what_live_would_have_published(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path
+) -> None:
+    bag, conditions = recorded
+    replay = Replay(bag, MemoryRuntime.from_checkpoint(checkpoint))
+    replay_to_bag(replay, tmp_path / "out")
+    with BagReader(tmp_path / "out") as reader, BagReader(bag) as old:
+        assert set(reader.topics) == {"/memory/condition", "/memory/diagnostics"}
+        assert compare(conditions, live_conditions(reader, replay.recording)).identical
+        assert old.begin_ns <= reader.begin_ns < reader.end_ns <= old.end_ns
+    # Read by somebody else's reader, too.
+    with Reader(tmp_path / "out") as other:
+        types = {connection.topic: connection.msgtype for connection in other.connections}
+        assert types == {"/memory/condition": CONDITION, "/memory/diagnostics": DIAGNOSTICS}
+        found = [(c.topic, typestore().deserialize_cdr(data, c.msgtype)) for c, _, data in other.messages()]
+    records = [message for topic, message in found if topic == "/memory/diagnostics"]
+    assert [record.tick for record in records] == [condition.tick for condition in conditions]
+    last = records[-1]
+    assert list(last.stage_names) == ["encode", "signature", "memory"]
+    assert last.input_received.min() > 50
+    assert last.ticks_stale + last.ticks_invalid == sum(condition.status != 0 for condition in conditions)
+    assert any("is older than" in fault for fault in last.faults)
+    assert np.isnan(last.latency_ms)
+
+
+def test_the_report_adds_up(recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path) -> None:
+    bag, conditions = recorded
+    replay = Replay(bag, MemoryRuntime.from_checkpoint(checkpoint))
+    replay_to_bag(replay, tmp_path / "out")
+    report = replay.report
+    assert report.ticks == len(conditions) == sum(report.statuses.values())
+    assert report.stream_s == pytest.approx(len(conditions) * 0.1)
+    assert set(report.stage_s) == set(STAGES_TIMED)
+    assert all(seconds > 0 for seconds in report.stage_s.values())
+    assert sum(report.stage_s.values()) == pytest.approx(report.wall_s)
+    assert report.times_real == pytest.approx(report.stream_s / report.wall_s)
+    with BagReader(bag) as reader:
+        assert report.messages == sum(info.messages for name, info in reader.topics.items() if name != "/episode")
+    assert report.figures()["ticks"] == report.ticks
+
+
+def test_nothing_is_kept_of_what_was_used(recorded: tuple[Path, list[Condition]], checkpoint: Path) -> None:
+    bag, conditions = recorded
+    config = MemoryRuntime.from_checkpoint(checkpoint).config.observation
+    with BagReader(bag) as reader:
+        most = 0
+        ticks = RecordedTicks(reader, RecordingConfig(config), conditions)
+        original = HeldSamples._push
+
+        def push(self: HeldSamples, *arguments: object) -> object:
+            nonlocal most
+            verdict = original(self, *arguments)  # type: ignore[arg-type]
+            most = max(most, len(self._kept))
+            return verdict
+
+        HeldSamples._push = push  # type: ignore[method-assign,assignment]
+        try:
+            assert len(list(ticks)) == len(conditions)
+        finally:
+            HeldSamples._push = original  # type: ignore[method-assign]
+    assert 0 < most < 60
+    assert ticks.missed == 0
+
+
+def test_a_recording_that_begins_too_late_is_told(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path
+) -> None:
+    bag, conditions = recorded
+    live = SimulatedLive(tmp_path / "late", checkpoint)
+    begin = conditions[20].stamp_ns
+    with BagReader(bag) as reader:
+        for raw in reader.messages(begin_ns=begin):
+            live.writer.write_raw(raw.topic.lstrip("/"), raw.data, raw.log_ns)
+    live.writer.close()
+    replay, parity = replayed(tmp_path / "late", checkpoint, as_recorded=True)
+    assert any("begins at tick" in fault for fault in replay.report.faults)
+    assert not parity.identical
+
+
+def test_another_checkpoint_is_not_compared(recorded: tuple[Path, list[Condition]], tmp_path: Path) -> None:
+    tiny_checkpoint(tmp_path, seed=5, observation=default_arm(base_masked=False), policy=False)
+    replay = Replay(recorded[0], MemoryRuntime.from_checkpoint(tmp_path))
+    assert replay_to_bag(replay, None) is None
+    assert replay.live
+
+
+def test_refusals_say_why(recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path) -> None:
+    bag, _ = recorded
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
+    with pytest.raises(ValueError, match="write to another folder"):
+        replay_to_bag(Replay(bag, runtime), bag)
+    empty = SimulatedLive(tmp_path / "bare", checkpoint, streams=False)
+    empty.writer.write_raw("episode", b"\x00\x01\x00\x00" + bytes(60), 1)
+    empty.writer.close()
+    with pytest.raises(ReplayError, match=r"topic /camera/overhead/image_raw \(overhead\): is not in the bag"):
+        list(Replay(tmp_path / "bare", runtime))
+    other = RecordingConfig(replace(default_arm(base_masked=False), tick_period_ms=50))
+    with pytest.raises(ReplayError, match="differs from the checkpoint's in tick_period_ms"):
+        Replay(bag, runtime, other)
+
+
+def test_following_needs_a_live_run(checkpoint: Path, tmp_path: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    live.episode(1.0)
+    live.writer.close()
+    only_inputs = tmp_path / "inputs"
+    plain = SimulatedLive(only_inputs, checkpoint)
+    with BagReader(tmp_path / "bag") as reader:
+        for raw in reader.messages():
+            if raw.topic != "/memory/condition":
+                plain.writer.write_raw(raw.topic.lstrip("/"), raw.data, raw.log_ns)
+    plain.writer.close()
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
+    with pytest.raises(ReplayError, match="no conditions of a live run"):
+        list(Replay(only_inputs, runtime, as_recorded=True))
+    replay = Replay(only_inputs, runtime)
+    assert replay_to_bag(replay, None) is None
+    assert replay.report.ticks > 5
+
+
+def test_the_command(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag, _ = recorded
+    out, summary = tmp_path / "out", tmp_path / "summary"
+    command = ["replay", str(bag), "--checkpoint", str(checkpoint), "--out", str(out), "--summary", str(summary)]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "x real time" in printed
+    assert "max |live - replay| = 0, bit-identical" in printed
+    assert (out / "metadata.yaml").exists()
+    assert (summary / "summary.json").exists()
+    assert main(["replay", str(tmp_path / "nothing"), "--checkpoint", str(checkpoint), "--no-bag"]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert default_out(Path("/x/run.mcap")) == Path("/x/run_replay")
+
+
+def test_a_difference_is_found(recorded: tuple[Path, list[Condition]]) -> None:
+    _, conditions = recorded
+    changed = list(conditions)
+    tokens = changed[30].tokens.copy()
+    tokens[0, 0] = np.nextafter(tokens[0, 0], np.float32(9.0))
+    changed[30] = replace(changed[30], tokens=tokens)
+    parity = compare(conditions, changed)
+    assert (parity.bits_differ, parity.first_differing_tick) == (1, conditions[30].tick)
+    assert 0.0 < parity.largest < 1e-5
+    assert not parity.identical
+    shorter = compare(conditions, conditions[:-1])
+    assert (shorter.identical, shorter.within, shorter.beyond) == (True, 0, 1)
+    holed = compare(conditions, conditions[:40] + conditions[41:])
+    assert (holed.identical, holed.within, holed.beyond) == (False, 1, 0)
+    assert not compare([], []).identical
+
+
+def test_distances_of_odd_arrays() -> None:
+    ones = np.ones(3, np.float32)
+    assert distance(ones, np.ones(2, np.float32)) == np.inf
+    assert distance(ones, np.array([1, 1, np.nan], np.float32)) == np.inf
+    nan = np.array([np.nan, np.inf], np.float32)
+    assert distance(nan, nan.copy()) == 0.0
+    assert distance(np.zeros(0, np.float32), np.zeros(0, np.float32)) == 0.0

@@ -1,0 +1,185 @@
+"""Expert demonstrations of the arm tasks, recorded through the observation path that live and replay use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.arm.sim.curriculum import default_scenario, plain_scenario
+from trace_memory_ros.arm.sim.env import ArmEnv
+from trace_memory_ros.arm.sim.rollout import demonstrate
+from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.lockstep import LockstepObserver
+
+FORMAT = 1
+ScenarioOf = Callable[[str, int, int], Scenario]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One episode. images `(T, C, P, P, 3)` uint8, state `(T, 17)` SI units, actions `(T, A)` rad and 0..1.
+
+    decision_ticks: at which only the cues tell what to do, `branch_tick` first. answers: the correct branch at each.
+    Both may be left out where there is one cue. shown: `(T,)` bool, ticks of a show too brief for a coarse clock; None
+    for no such tick. usable: None, since every tick is.
+    """
+
+    task: str
+    seed: int
+    cue: int
+    images: NDArray[np.uint8]
+    state: NDArray[np.float64]
+    actions: NDArray[np.float32]
+    branch_tick: int
+    decision_ticks: tuple[int, ...] = ()
+    answers: tuple[int, ...] = ()
+    shown: NDArray[np.bool_] | None = None
+    usable: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decision_ticks", self.decision_ticks or (self.branch_tick,))
+        object.__setattr__(self, "answers", self.answers or (self.cue,))
+        if self.decision_ticks[0] != self.branch_tick or len(self.answers) != len(self.decision_ticks):
+            raise ValueError(
+                f"demonstration {self.task} {self.seed}: decision ticks {self.decision_ticks}, answers {self.answers}: "
+                f"give one answer to each, and branch_tick ({self.branch_tick}) first"
+            )
+
+    @property
+    def ticks(self) -> int:
+        return len(self.actions)
+
+
+def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demonstration:
+    """Let the expert solve `scenario` under the scenario's disturbance; its undisturbed actions are the labels.
+
+    Raises `RuntimeError` when the expert fails: a failed demonstration must not be learned from.
+    """
+    observer = LockstepObserver(config)
+    images: list[NDArray[np.uint8]] = []
+    states: list[NDArray[np.float64]] = []
+    actions: list[NDArray[np.float32]] = []
+    decisions: list[int] = []
+    shown: list[bool] = []
+    for step in demonstrate(env, scenario):
+        sample = step.sample
+        observation = observer.observe(sample.images, sample.joint_positions, sample.base_velocity)
+        if observation.state is None or not observation.usable:
+            raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
+        if step.decides:
+            decisions.append(len(actions))
+        shown.append(scenario.task == "sequence" and step.outcome.cue_visible)
+        images.append(np.stack([observation.images[name] for name in config.camera_names]))
+        states.append(observation.state)
+        actions.append(step.action.astype(np.float32))
+    outcome = env.outcome()
+    if not outcome.success or len(decisions) != len(scenario.answers):
+        raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
+    stacked = np.stack(images), np.stack(states), np.stack(actions)
+    identity = scenario.task, scenario.seed, scenario.cue
+    return Demonstration(*identity, *stacked, decisions[0], tuple(decisions), scenario.answers, np.array(shown))
+
+
+def _cache_key(config: ObservationConfig) -> str:
+    content = json.dumps({"format": FORMAT, "observation": config.to_dict()}, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+def _folder(cache: Path, task: str, config: ObservationConfig) -> Path:
+    return cache / task / _cache_key(config)
+
+
+def _stem(scenario: Scenario) -> str:
+    """File name of a demonstration; scenarios of one pair and task that differ in anything else differ in it."""
+    name = f"{scenario.seed}_{scenario.cue}"
+    if scenario == plain_scenario(scenario.task, scenario.seed, scenario.cue):
+        return name
+    return f"{name}_{hashlib.sha256(json.dumps(asdict(scenario), sort_keys=True).encode()).hexdigest()[:10]}"
+
+
+def _save(path: Path, demo: Demonstration) -> None:
+    partial = path.with_suffix(".partial.npz")
+    np.savez_compressed(
+        partial,
+        images=demo.images,
+        state=demo.state,
+        actions=demo.actions,
+        branch_tick=np.int64(demo.branch_tick),
+        decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
+        shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
+    )
+    partial.replace(path)
+
+
+def _load(path: Path, scenario: Scenario) -> Demonstration:
+    with np.load(path, allow_pickle=False) as data:
+        arrays = data["images"], data["state"], data["actions"], int(data["branch_tick"])
+        # Recordings of one cue that were made before there could be more lack these.
+        ticks = tuple(data["decision_ticks"].tolist()) if "decision_ticks" in data else ()
+        shown = data.get("shown")
+    return Demonstration(scenario.task, scenario.seed, scenario.cue, *arrays, ticks, scenario.answers, shown)
+
+
+def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:
+    env = ArmEnv(pair[0].task)
+    try:
+        for scenario in pair:
+            path = folder / f"{_stem(scenario)}.npz"
+            if not path.exists():
+                _save(path, record(scenario, config, env))
+    finally:
+        env.close()
+
+
+def render(
+    task: str,
+    seeds: list[int],
+    config: ObservationConfig,
+    cache: Path,
+    workers: int = 1,
+    scenario_of: ScenarioOf = default_scenario,
+) -> Iterator[tuple[Scenario, Scenario]]:
+    """Render what `cache` lacks of counterfactual pairs (same seed, cue 0 and 1); yields each once it is there.
+
+    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. Interrupted renderings
+    resume: a finished episode is never rendered again.
+    """
+    folder = _folder(cache, task, config)
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
+    missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
+    if workers > 1 and len(missing) > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            futures = {pair: pool.submit(_collect_pair, pair, config, folder) for pair in missing}
+            for pair in pairs:
+                if pair in futures:
+                    futures[pair].result()
+                yield pair
+        return
+    for pair in pairs:
+        if pair in missing:
+            _collect_pair(pair, config, folder)
+        yield pair
+
+
+def collect(
+    task: str,
+    seeds: list[int],
+    config: ObservationConfig,
+    cache: Path,
+    workers: int = 1,
+    scenario_of: ScenarioOf = default_scenario,
+) -> Iterator[tuple[Demonstration, Demonstration]]:
+    """Counterfactual pairs of `task`, rendered once into `cache` (see `render`) and read back after."""
+    folder = _folder(cache, task, config)
+    for pair in render(task, seeds, config, cache, workers, scenario_of):
+        one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario) for scenario in pair)
+        yield one, other

@@ -1,0 +1,66 @@
+"""What memories of the arm tasks are built like, whoever trains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.recipe import ReadShares, Recipe
+from trace_memory_ros.learning.sizes import ARM_DIMS, MATCHED, POLICY_OPTIONS
+from trace_memory_ros.memory import registry
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.policies import families
+from trace_memory_ros.runtime.clock import PathLength
+from trace_memory_ros.runtime.window import PathWindow
+
+CLOCK = PathLength(threshold=1.0, deadband=1.0)
+"""A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
+
+
+RECIPES: dict[str, dict[str, Recipe]] = {
+    "diffusion": {
+        "origin": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.25, pauses=0.1, start=0.2)),
+        "colour": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.2, pauses=0.1, start=0.3)),
+    },
+}
+"""What a policy family is trained by from scratch, where it is not the usual recipe."""
+
+
+def arm_recipe(task: str, policy: str) -> Recipe:
+    """How a policy family is trained on a task."""
+    return RECIPES.get(policy, {}).get(task, Recipe())
+
+
+def checkpoint_name(task: str, memory: str, policy: str = "act") -> str:
+    """Folder name that a trained checkpoint is shipped and found under."""
+    return f"{task}_{memory}" if policy == "act" else f"{task}_{memory}_{policy}"
+
+
+def arm_design(
+    memory: str,
+    depth: int,
+    options: Mapping[str, Any] | None = None,
+    window: PathWindow | None = None,
+    policy: str = "act",
+) -> Design:
+    """The design of a mechanism by its registry name, with its matched options unless others are given.
+
+    policy: family of the policy. Mechanisms that read no signature are given none, whatever `depth` and `window` say.
+    Raises ValueError for an unknown name of either.
+    """
+    families.family(policy)
+    chosen = dict(MATCHED.get(memory, {}) if options is None else options)
+    addressed = registry.build(memory, ARM_DIMS, chosen).uses_signature
+    return Design(
+        memory=memory,
+        options=chosen,
+        observation=default_arm(),
+        action_names=ACTION_NAMES,
+        clock=CLOCK,
+        depth=depth if addressed else 0,
+        window=window if addressed else None,
+        policy=policy,
+        policy_options=POLICY_OPTIONS.get(policy, {}),
+    )

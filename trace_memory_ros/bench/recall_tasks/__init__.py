@@ -1,1 +1,0 @@
-"""One module per recall task, each with `run(out_dir, quick, seeds) -> figures`."""

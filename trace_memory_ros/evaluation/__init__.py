@@ -1,1 +1,0 @@
-"""Closed-loop evaluation, statistics, summaries and reports."""

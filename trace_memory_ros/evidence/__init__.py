@@ -1,0 +1,1 @@
+"""Does a policy use earlier evidence: history transforms, attribution, verdicts and the bag report."""

@@ -1,0 +1,159 @@
+"""Two evaluations of recorded episodes side by side, and their difference on the episodes that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trace_memory_ros.evidence.bag_verdict import Verdict, verdict
+from trace_memory_ros.evidence.evidence import AttributionEvidence, EpisodeEvidence, Evaluation, ModelFacts
+from trace_memory_ros.measure.statistics import Interval, bootstrap_interval
+
+Values = Mapping[str, float]
+_TRANSFORM = ("route_similarity", "branch_consistency", "readout_cosine", "action_agreement", "chunk_distance")
+_STABILITY = ("slot_churn_per_tick", "write_entropy", "slot_occupancy", "readout_cosine", "decision_agreement")
+_EPISODE = ("writes", "slot_churn", "write_entropy", "slot_occupancy")
+
+
+class CompareError(ValueError):
+    """Two evaluations that have nothing to compare; the message names both sides and the remedy."""
+
+
+class Side(NamedTuple):
+    """A figure of one evaluation: the mean over the episodes that have it, and its 95 % bootstrap interval."""
+
+    mean: float
+    ci95: Interval
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """mean: of second minus first, episode by episode, over `episodes` that both have. ci95: bootstrap interval."""
+
+    mean: float
+    ci95: Interval
+    episodes: int
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return not self.ci95.low <= 0 <= self.ci95.high
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure on both sides; None where a side has no episode with it, or no episode is shared."""
+
+    name: str
+    first: Side | None
+    second: Side | None
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both sides. shared: names of the episodes that both have, recorded alike."""
+
+    first: ModelFacts
+    second: ModelFacts
+    verdicts: tuple[Verdict, Verdict]
+    episodes: tuple[int, int]
+    shared: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def figures(self) -> dict[str, Any]:
+        """The `figures` of `summary.json`."""
+        return {
+            "task": self.first.task,
+            "models": [asdict(self.first), asdict(self.second)],
+            "verdicts": [found.figures() for found in self.verdicts],
+            "episodes": list(self.episodes),
+            "shared_episodes": len(self.shared),
+            "rows": {row.name: _row_figures(row) for row in self.rows},
+        }
+
+
+def compare(first: Evaluation, second: Evaluation) -> Comparison:
+    """Every figure that one of the sides has. Raises CompareError for other tasks, and for a side without episodes."""
+    if first.model.task != second.model.task:
+        raise CompareError(
+            f"the first evaluation is of task {first.model.task!r}, the second of {second.model.task!r}: "
+            "compare evaluations of one task"
+        )
+    for place, side in (("first", first), ("second", second)):
+        if not side.episodes:
+            raise CompareError(
+                f"the {place} evaluation ({side.model.checkpoint}) has no episode, {len(side.failed)} bags failed: "
+                "repair them and evaluate again"
+            )
+    one, other = ({episode.name: episode for episode in side.episodes} for side in (first, second))
+    shared = tuple(name for name, episode in one.items() if name in other and same_recording(episode, other[name]))
+    values = [{name: values_of(episode) for name, episode in side.items()} for side in (one, other)]
+    names = dict.fromkeys(name for side in values for found in side.values() for name in found)
+    return Comparison(
+        first.model,
+        second.model,
+        (verdict(first), verdict(second)),
+        (len(one), len(other)),
+        shared,
+        tuple(_row(name, values[0], values[1], shared) for name in names),
+    )
+
+
+def same_recording(one: EpisodeEvidence, other: EpisodeEvidence) -> bool:
+    """Whether two episodes of one name are one recording, seen at the same ticks, asked at the same branches."""
+    asked = [[(b.stamp_ns, b.label) for b in episode.branches] for episode in (one, other)]
+    return asked[0] == asked[1] and (one.ticks, one.period_ms) == (other.ticks, other.period_ms)
+
+
+def values_of(episode: EpisodeEvidence) -> dict[str, float]:
+    """Every figure that an episode has, by dotted name; several branches of an episode count as their mean."""
+    found: dict[str, float | bool | None] = {
+        "decisions_right": _mean([b.correct for b in episode.branches]),
+        "changed_without_earlier_evidence": _mean([a.earlier and a.earlier.flipped for a in episode.attributions]),
+        "strongest_moment_age_s": _mean([_age_s(a) for a in episode.attributions]),
+        **{name: getattr(episode, name) for name in _EPISODE},
+    }
+    for transform in episode.transforms:
+        found |= {f"{transform.name}.{name}": getattr(transform, name) for name in _TRANSFORM}
+    for extension in episode.stability:
+        found |= {f"{extension.name}.{name}": getattr(extension, name) for name in _STABILITY}
+    found |= {f"latency_ms.{stage}.p50": figures["p50"] for stage, figures in episode.latency_ms.items()}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _mean(values: list[Any]) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _age_s(attribution: AttributionEvidence) -> float | None:
+    strongest = attribution.strongest
+    return None if strongest is None else (attribution.branch_stamp_ns - strongest.stamp_ns) / 1e9
+
+
+def _row(name: str, first: Mapping[str, Values], second: Mapping[str, Values], shared: tuple[str, ...]) -> Row:
+    pairs = [(first[e][name], second[e][name]) for e in shared if name in first[e] and name in second[e]]
+    difference = None
+    if pairs:
+        by_episode = np.array([b - a for a, b in pairs])
+        difference = Difference(float(by_episode.mean()), bootstrap_interval(by_episode), len(pairs))
+    return Row(name, _side(name, first), _side(name, second), difference)
+
+
+def _side(name: str, side: Mapping[str, Values]) -> Side | None:
+    values = [found[name] for found in side.values() if name in found]
+    return Side(float(np.mean(values)), bootstrap_interval(values), len(values)) if values else None
+
+
+def _row_figures(row: Row) -> dict[str, Any]:
+    def plain(part: Side | Difference | None) -> dict[str, Any] | None:
+        if part is None:
+            return None
+        return {"mean": part.mean, "ci95": list(part.ci95), "episodes": part.episodes}
+
+    return {"first": plain(row.first), "second": plain(row.second), "difference": plain(row.difference)}

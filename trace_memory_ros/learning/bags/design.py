@@ -1,0 +1,114 @@
+"""What is built and trained for the robot that a recording configuration describes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning.bags.builders import choose_clock
+from trace_memory_ros.learning.bags.data import BagDemonstration
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.sizes import MATCHED, POLICY_OPTIONS
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
+from trace_memory_ros.observation.strict import ConfigError
+from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength
+from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.signature.normalise import Standardiser
+
+NEAR_MS = 500
+"""How long after a branch the robot's own motion does not yet tell it."""
+START_SHARE = 0.2
+"""Of the joint phase's reads: where twins part is not always known, and most robots pick something up first."""
+STAGE_STEPS_WITHOUT_BRANCHES = 150
+_PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
+
+
+@dataclass(frozen=True)
+class BagOptions:
+    """What can be chosen. depth: of signatures; clock: None to choose one from the data; state_floor: see `fit_state`.
+
+    Raises ValueError naming the value.
+    """
+
+    memory: str = "trace"
+    depth: int = 2
+    window: PathWindow | None = None
+    clock: ClockRule | None = None
+    chunk: int = 20
+    state_floor: float = STATE_STD_FLOOR
+    policy: str = "act"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.depth <= 4:
+            raise ValueError(f"signature depth is {self.depth}: use 1 to 4")
+        if self.chunk < 1 or self.state_floor <= 0:
+            raise ValueError(f"chunk is {self.chunk}, state floor {self.state_floor}: both must be positive")
+
+
+def bag_design(
+    options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[BagDemonstration]
+) -> tuple[Design, Standardiser]:
+    """The design for the recorded robot, with the training episodes' state statistics."""
+    state = state_of(recording.observation, training, options.state_floor)
+    clock = options.clock or choose_clock([state.apply(_usable(demo)) for demo in training])
+    chosen = dict(MATCHED.get(options.memory, {}))
+    addressed = registry.build(options.memory, _PROBE_DIMS, chosen).uses_signature
+    design = Design(
+        memory=options.memory,
+        options=chosen,
+        observation=recording.observation,
+        action_names=tuple(action_names),
+        clock=clock,
+        depth=options.depth if addressed else 0,
+        window=options.window if addressed else None,
+        chunk=options.chunk,
+        policy=options.policy,
+        policy_options=POLICY_OPTIONS.get(options.policy, {}),
+    )
+    return design, state
+
+
+def state_of(config: ObservationConfig, training: Sequence[BagDemonstration], floor: float) -> Standardiser:
+    """The training episodes' state statistics, base channels left out where they are masked."""
+    mask = np.ones(config.state_dim, dtype=bool)
+    mask[: len(BASE_CHANNELS)] = not config.base_masked
+    return fit_state(training, mask, floor)
+
+
+def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[BagDemonstration]) -> Recipe:
+    """The recipe without what needs a simulator, at the robot's own tick period.
+
+    Where no two episodes differ in a branch's label, no accuracy tells when a stage of the curriculum is mastered: each
+    takes a fixed number of steps.
+    """
+    shares = replace(recipe.shares, start=START_SHARE)
+    recipe = replace(recipe, branch_reach=max(2, round(NEAR_MS / tick_period_ms)), shares=shares)
+    if len({demo.answers[0] for demo in training if demo.answers}) > 1:
+        return recipe
+    first = recipe.memory_first
+    steps = min(first.stage_steps, STAGE_STEPS_WITHOUT_BRANCHES)
+    return replace(recipe, memory_first=replace(first, stage_steps=steps))
+
+
+def parse_clock(text: str) -> ClockRule:
+    """`path:LENGTH`, `path:LENGTH:DEADBAND` or `every:TICKS` as a rule. Raises ValueError naming the text."""
+    kind, *numbers = text.split(":")
+    try:
+        if kind == "path" and len(numbers) in (1, 2):
+            return PathLength(float(numbers[0]), float(numbers[-1]))
+        if kind == "every" and len(numbers) == 1:
+            return EveryTicks(int(numbers[0]))
+    except (ConfigError, ValueError) as error:
+        raise ValueError(f"clock {text!r}: {error}") from error
+    raise ValueError(f"clock {text!r}: use path:LENGTH, path:LENGTH:DEADBAND or every:TICKS")
+
+
+def _usable(demo: BagDemonstration) -> np.ndarray:
+    return demo.state if demo.usable is None else demo.state[demo.usable]

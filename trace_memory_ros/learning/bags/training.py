@@ -1,0 +1,88 @@
+"""From folders of bags to batch builders: what the command line and the benchmark share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from trace_memory_ros.bags.cache import Report, load_episodes
+from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.bags.faults import BagVerdict
+from trace_memory_ros.bags.layout import find_bags
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning.bags.builders import prepare_unpaired
+from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
+from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
+from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.signature.normalise import Standardiser
+
+HELD_OUT = 1 / 6
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a training needs. state: statistics of the training episodes."""
+
+    design: Design
+    recipe: Recipe
+    state: Standardiser
+    training: BatchBuilder
+    held_out: BatchBuilder
+
+    @property
+    def writes(self) -> float:
+        """Median of the training episodes' writes."""
+        episodes = self.training.data.episodes
+        return float(np.median([episode.write_mask(self.training.clock).sum() for episode in episodes]))
+
+
+def bags_under(sources: Sequence[str | Path]) -> list[Path]:
+    """All bags at or below `sources`. Raises BagFault for a folder that holds none."""
+    return [bag for source in sources for bag in find_bags(Path(source))]
+
+
+def read_bags(
+    bags: Sequence[Path], recording: RecordingConfig, cache: Path, workers: int = 1, report: Report | None = None
+) -> tuple[BagData, list[BagVerdict]]:
+    """What the bags hold to learn from, and the verdicts of those that hold nothing that can be used.
+
+    Raises ValueError where nothing is left.
+    """
+    results = load_episodes(bags, recording, cache, workers, report)
+    failed = [result for result in results if isinstance(result, BagVerdict)]
+    episodes = [result for result in results if isinstance(result, BagEpisode)]
+    if not episodes:
+        raise ValueError(f"none of the {len(bags)} bags can be used: see what is wrong with each, above")
+    return from_episodes(episodes), failed
+
+
+def prepare(
+    data: BagData,
+    recording: RecordingConfig,
+    options: BagOptions,
+    recipe: Recipe,
+    held_out: float = HELD_OUT,
+    split_seed: int = 0,
+    episodes: int | None = None,
+) -> Prepared:
+    """Split the episodes, choose what depends on them and make builders; `episodes`: train on that many at most."""
+    train_at, held_at = split(data.episodes, held_out, split_seed)
+    training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
+    design, state = bag_design(options, recording, data.action_names, training)
+    builders = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
+    fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
+    return Prepared(design, fitted, state, *builders)
+
+
+def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
+    """At most `most` of the indices, at random."""
+    if most is None or most >= len(indices):
+        return indices
+    if most < 1:
+        raise ValueError(f"episodes is {most}: train on at least 1")
+    return sorted(np.random.default_rng([seed, 1]).choice(indices, most, replace=False).tolist())

@@ -1,1 +1,0 @@
-"""Train any registered memory on a symbol stream."""

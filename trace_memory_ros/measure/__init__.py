@@ -1,0 +1,1 @@
+"""What every measurement needs: statistics, summaries, workers, pages and drawings."""

@@ -1,0 +1,1 @@
+"""AURA-Mem: a fast-weight matrix behind a learned write gate."""

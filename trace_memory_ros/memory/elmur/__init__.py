@@ -1,0 +1,1 @@
+"""ELMUR: slots per layer, of which the least recently used is rewritten."""

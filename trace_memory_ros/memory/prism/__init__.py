@@ -1,0 +1,1 @@
+"""PRISM: gated attention over a ring of tick summaries."""

@@ -1,0 +1,156 @@
+"""PRISM: gated attention over a hierarchy of local summaries and a ring of the last n ticks (PRISM, section 3).
+
+Symbols: u the k local tokens of a tick `(k, w)`, s its summary `(w,)`, y the global encoder's output `(w,)`,
+n ring entries, L global layers. `prism_layers.py` holds the gated blocks, `prism_ring.py` the encoder over the ring.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.prism.layers import GATES, LocalEncoder
+from trace_memory_ros.memory.prism.ring import GlobalEncoder, Ring, rings_after
+
+
+@dataclass(frozen=True)
+class PrismConfig:
+    """window n: ring entries. local_tokens k: what a tick's content is projected to. layers L: global blocks.
+
+    width w: inside the encoders (None: `MemoryDims.width` rounded up to a multiple of 2 * heads). hidden and
+    gate_hidden: of every feed-forward layer (None: 2 w) and gate (None: w). gate: `feature`, `blind` or `none`.
+    """
+
+    window: int = 32
+    local_tokens: int = 4
+    layers: int = 2
+    heads: int = 2
+    width: int | None = None
+    hidden: int | None = None
+    gate_hidden: int | None = None
+    gate: str = "feature"
+
+    def __post_init__(self) -> None:
+        for name, least in (("window", 2), ("local_tokens", 1), ("layers", 1), ("heads", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"PrismConfig.{name} = {getattr(self, name)}: must be at least {least}")
+        for name in ("hidden", "gate_hidden"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"PrismConfig.{name} = {value}: must be at least 1, or None")
+        if self.width is not None and (self.width < 1 or self.width % (2 * self.heads)):
+            raise ValueError(
+                f"PrismConfig.width = {self.width}: rotary positions turn pairs of features in each of {self.heads} "
+                f"heads; give a multiple of {2 * self.heads}"
+            )
+        if self.gate not in GATES:
+            raise ValueError(f"PrismConfig.gate = {self.gate!r}: known are {', '.join(GATES)}")
+
+    def width_at(self, readout: int) -> int:
+        """w where the readout is `readout` wide."""
+        step = 2 * self.heads
+        return self.width or -(-readout // step) * step
+
+
+class PrismMemory(Memory):
+    """Tokens are the ring's entries, the vector is the tick's own fused token; no signature, no address.
+
+    The ring has `PrismConfig.window` entries whatever `dims.slots` says. Entry i of tokens, route and read weights is
+    always the same place in the ring, which means nothing: a token carries its age. An entry that nothing was written
+    to has the learned token `nothing` and read weight 0.
+    """
+
+    name = "prism"
+    slot_kind = "ring entry"
+    ages: Tensor
+
+    def __init__(self, dims: MemoryDims, config: PrismConfig | None = None) -> None:
+        config = config or PrismConfig()
+        super().__init__(dims, config)
+        self.settings = config
+        self.width = width = config.width_at(dims.width)
+        hidden, gate_hidden = config.hidden or 2 * width, config.gate_hidden or width
+        self.tokenise = nn.Linear(dims.content, config.local_tokens * width)
+        self.token_norm = nn.RMSNorm(width)
+        self.local = LocalEncoder(width, config.heads, hidden, config.gate, gate_hidden)
+        self.encoder = GlobalEncoder(
+            width, config.heads, hidden, config.layers, config.window, config.gate, gate_hidden
+        )
+        self.fuse_norm = nn.RMSNorm(width)
+        self.fuse = nn.Linear(width, dims.width)
+        self.token_out = nn.Linear(width, dims.width)
+        self.nothing = nn.Parameter(torch.zeros(dims.width))
+        self.register_buffer("ages", age_codes(config.window, dims.width), persistent=False)
+
+    @property
+    def slot_count(self) -> int:
+        """N = n."""
+        return self.settings.window
+
+    def initial_state(self, batch: int) -> State:
+        """An empty ring: keys and values `(B, L, n, w)`, outputs `(B, n, w)`, cursor `(B, 2)`, all zero."""
+        return tuple(self.encoder.empty(batch, self._origin))
+
+    def embed(self, x: MemoryInput) -> MemoryInput:
+        """Fill `x.address` with the local encoder's work: summary s, then the k tokens u, side by side."""
+        if x.address is not None:
+            return x
+        tokens = self.token_norm(self._apart(self.tokenise(x.content)))
+        return x._replace(address=torch.cat((self.local(tokens), tokens.flatten(-2)), dim=-1))
+
+    def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
+        """Put the tick's summary into the ring, over the oldest entry once all are filled."""
+        after, at = self.encoder.push(self._summary(x), Ring(*state))
+        place = at.to(after.outputs.dtype)
+        return tuple(after), WriteRecord.ungated(place, place)
+
+    def read(self, x: MemoryInput, state: State) -> Readout:
+        """Global attention of this tick over the ring, broadcast back to its local tokens and fused with them."""
+        ring = Ring(*state)
+        y, weights = self.encoder.look(self._summary(x), ring)
+        fused = self.fuse(self.fuse_norm(self._local_tokens(x) + y[:, None]).mean(dim=1))
+        return Readout(self._tokens(ring), fused, weights, y.new_zeros(y.shape[0], 0))
+
+    def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
+        """As `Memory.scan`: one causal pass over the written ticks under a band of width n."""
+        ring, summaries = Ring(*state), self._summary(xs)
+        # Written ticks move to the front; how many of them there were by a step says which ring it had.
+        order = torch.argsort(~mask, dim=1, stable=True)
+        moved = summaries.gather(1, order[..., None].expand_as(summaries))
+        new = self.encoder.whole(moved, ring if ring.cursor.any() else None)
+        counts = nn.functional.pad(mask.cumsum(dim=1), (1, 0))
+        rings = rings_after(ring, new, counts)
+        entry = rings.cursor[:, :-1, 0].long()
+        route = nn.functional.one_hot(entry, self.settings.window).to(summaries.dtype)
+        states, final = tuple(part[:, 1:] for part in rings), tuple(part[:, -1] for part in rings)
+        return states, final, WriteRecord.ungated(route, route).only_where(mask)
+
+    def _summary(self, x: MemoryInput) -> Tensor:
+        address = self.embed(x).address
+        assert address is not None
+        return address[..., : self.width]
+
+    def _local_tokens(self, x: MemoryInput) -> Tensor:
+        address = self.embed(x).address
+        assert address is not None
+        return self._apart(address[..., self.width :])
+
+    def _apart(self, side_by_side: Tensor) -> Tensor:
+        return side_by_side.reshape(*side_by_side.shape[:-1], self.settings.local_tokens, self.width)
+
+    def _tokens(self, ring: Ring) -> Tensor:
+        ages = ring.ages()
+        tokens = self.token_out(ring.outputs) + self.ages[ages.long()]
+        return torch.where((ages < ring.filled[:, None])[..., None], tokens, self.nothing)
+
+
+def age_codes(count: int, width: int) -> Tensor:
+    """Sinusoids of ages 0 .. count - 1, `(count, width)`, fixed."""
+    channel = torch.arange(width)
+    rate = torch.exp(-math.log(10_000.0) * (channel // 2 * 2) / width)
+    angle = torch.arange(count)[:, None] * rate
+    return torch.where(channel % 2 == 0, angle.sin(), angle.cos())

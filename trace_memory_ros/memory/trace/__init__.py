@@ -1,0 +1,1 @@
+"""TRACE: slots that path signatures route evidence into."""

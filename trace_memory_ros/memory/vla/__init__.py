@@ -1,0 +1,1 @@
+"""VLA: linear attention with a penalty inverse kept by Sherman and Morrison."""

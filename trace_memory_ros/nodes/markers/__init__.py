@@ -1,0 +1,1 @@
+"""What RViz shows of a memory."""

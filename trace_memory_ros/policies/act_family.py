@@ -1,7 +1,0 @@
-"""The family `act`."""
-
-from trace_memory_ros.policies.act import ActConfig, ActPolicy
-from trace_memory_ros.policies.families import PolicyFamily
-from trace_memory_ros.policies.runner import ActRunner
-
-ACT = PolicyFamily("act", ActRunner.from_tensors, ActConfig, ActPolicy)

@@ -1,0 +1,1 @@
+"""LeRobot's policies, conditioned on a memory without editing them."""

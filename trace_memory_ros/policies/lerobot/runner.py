@@ -1,0 +1,71 @@
+"""A LeRobot policy with a memory at run time: single observations in, one action per tick out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trace_memory_ros.policies.base import ConditionLike, ObservationLike
+from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
+from trace_memory_ros.policies.lerobot.policy import memory_batch
+from trace_memory_ros.policies.runner import readout_of
+
+IMAGES = "observation.images."
+
+
+class LerobotRunner:
+    """Runs a `MemoryPolicy` between LeRobot's processors, at batch 1; chunks are executed as LeRobot's queues do.
+
+    Camera `name` of an observation is LeRobot's `observation.images.name`. Raises ValueError for a policy that takes an
+    environment state.
+    """
+
+    def __init__(self, checkpoint: LerobotCheckpoint) -> None:
+        if checkpoint.policy.config.env_state_feature:
+            raise ValueError("the policy takes an environment state, which observations do not have: train on cameras")
+        self.checkpoint = checkpoint
+        self.policy = checkpoint.policy.eval()
+        self.action_names = checkpoint.action_names
+        self.condition = self.policy.options.condition
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> LerobotRunner:
+        """What `lerobot_files.save` wrote. Raises LerobotCheckpointError, LerobotMissing."""
+        return cls(load(folder))
+
+    def reset(self) -> None:
+        self.policy.reset()
+
+    def act(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
+        """This tick's action `(A,)`, in the units of the training actions.
+
+        Raises ConditionMismatch for a condition of another shape; ValueError without a state, or naming an image that
+        is missing or of another size than the policy's.
+        """
+        memory = memory_batch(readout_of(condition, self.condition))
+        batch = self.checkpoint.preprocessor(self._seen(observation) | memory)
+        action: Tensor = self.checkpoint.postprocessor(self.policy.select_action(batch))
+        return action[0].numpy().astype(np.float32)
+
+    def _seen(self, observation: ObservationLike) -> dict[str, Tensor]:
+        if observation.state is None:
+            raise ValueError("the observation has no robot state: the policy cannot act on it")
+        batch = {"observation.state": torch.from_numpy(observation.state.astype(np.float32))[None]}
+        for key, feature in self.policy.config.image_features.items():
+            image = observation.images.get(key.removeprefix(IMAGES))
+            if image is None:
+                raise ValueError(
+                    f"the policy looks at {key}, the observation has the cameras {', '.join(observation.images)}: name "
+                    "the cameras alike in the observation's configuration"
+                )
+            if (image.shape[2], *image.shape[:2]) != tuple(feature.shape):
+                raise ValueError(
+                    f"{key}: the policy takes {tuple(feature.shape)}, the observation's image is {image.shape}: set "
+                    "the observation's image size to the policy's"
+                )
+            batch[key] = torch.from_numpy(image).permute(2, 0, 1).float().div_(255.0)[None]
+        return batch

@@ -1,1 +1,0 @@
-"""Delayed-evidence tasks with scripted experts."""

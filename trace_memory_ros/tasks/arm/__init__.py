@@ -1,1 +1,0 @@
-"""Two 7-DoF arms in MuJoCo: the delayed-evidence tasks `origin` and `colour`."""
