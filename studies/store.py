@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from trace_memory_ros.files import atomic
 
 Figures = dict[str, Any]
 FAILURE = "failure"
@@ -30,9 +31,7 @@ class Store:
     def write(self, part: str, settings: Figures, figures: Figures) -> Figures:
         """Keep a part, in one move; returns `figures`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f".{part}.{os.getpid()}"
-        partial.write_text(json.dumps({"settings": settings, "figures": figures}, indent=1), encoding="utf-8")
-        partial.replace(self.folder / f"{part}.json")
+        atomic.write(self.folder / f"{part}.json", json.dumps({"settings": settings, "figures": figures}, indent=1))
         return figures
 
     def get(self, part: str, settings: Figures, measure: Callable[[], Figures]) -> Figures:

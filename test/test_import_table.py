@@ -14,10 +14,11 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 # What a room may import besides itself; what those rooms import comes with them.
 TABLE: dict[str, tuple[str, ...]] = {
+    "files": (),
     "signature": (),
-    "memory": ("signature",),
+    "memory": ("files", "signature"),
     "policies": ("memory",),
-    "observation": (),
+    "observation": ("files",),
     "runtime": ("observation", "memory", "signature"),
     "bags": ("observation", "runtime"),
     "learning": ("runtime", "policies", "bags"),

@@ -12,6 +12,7 @@ from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.expert import Expert
 from trace_memory_ros.arm.sim.names import PERIOD_S
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.files import atomic
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.image import prepare, thumbnails
 from trace_memory_ros.observation.lockstep import LockstepObserver
@@ -41,16 +42,15 @@ class Recording:
     def save(self, path: Path) -> None:
         """Write the file in one move."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial.npz")
-        np.savez_compressed(
-            partial,
-            thumbnails=self.thumbnails,
-            writes=self.writes,
-            state=self.state,
-            images=self.images,
-            actions=self.actions,
-        )
-        partial.replace(path)
+        with atomic.replacing(path) as partial:
+            np.savez_compressed(
+                partial,
+                thumbnails=self.thumbnails,
+                writes=self.writes,
+                state=self.state,
+                images=self.images,
+                actions=self.actions,
+            )
 
     @classmethod
     def load(cls, path: Path) -> Recording:

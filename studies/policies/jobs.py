@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from studies.policies.plan import Plan, Run
 from studies.store import FAILURE, Figures, Store
 from trace_memory_ros.arm.closed_loop import ClosedLoop
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.files import atomic
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
@@ -103,9 +103,8 @@ def _remember(plan: Plan, run: Run, agent: Agent, training: BatchBuilder, held_o
         learn_memory(agent, training, held_out, plan.recipe(run), run.seed, log.append)
         tensors = {f"{n}.{k}": v.contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}")
-        save_file(tensors, partial)
-        partial.replace(path)
+        with atomic.replacing(path) as partial:
+            save_file(tensors, partial)
     kept = load_file(path)
     for name, part in parts.items():
         part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in kept.items() if k.startswith(f"{name}.")})

@@ -171,7 +171,7 @@ def no_episode_ever_runs(bag: Path) -> None:
     write(bag, entries)
 
 
-@bad(DEGRADED, "branches[1]: lies at tick 99, the episode has 20", "branches.yaml", "docs/bags.md", TICKS, TICKS,
+@bad(DEGRADED, "branches[1]: lies at tick 99, the episode has 20", "branches.yaml", "docs/how-to/bags.md", TICKS, TICKS,
      replace(RECORDING, branches=BranchConfig(file="branches.yaml")))  # fmt: skip
 def a_branch_beyond_the_end(bag: Path) -> None:
     write(bag, recording_of(TICKS))

@@ -11,8 +11,8 @@ import yaml
 from studies import tiny_bags as tiny
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.observation.strict import ConfigError
 
 ROOT = Path(__file__).parents[2]
 

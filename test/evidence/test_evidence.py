@@ -8,7 +8,7 @@ import pytest
 from evidence.evidence_examples import episode, evaluation, write
 
 from trace_memory_ros.evidence.evidence import AttributionEvidence, Evaluation
-from trace_memory_ros.measure.plain_data import PlainDataError
+from trace_memory_ros.files.plain import PlainDataError
 
 
 def test_an_evaluation_survives_json() -> None:

@@ -25,9 +25,9 @@ def test_unknown_name_names_the_closest() -> None:
 
 
 def test_unknown_option_names_the_closest() -> None:
-    with pytest.raises(ValueError, match=r"'temprature' of memory mechanism 'trace'.*did you mean 'temperature'\?"):
+    with pytest.raises(ValueError, match=r"mechanism 'trace': unknown key 'temprature'.*did you mean 'temperature'\?"):
         registry.build("trace", DIMS, {"temprature": 1.0})
-    with pytest.raises(ValueError, match=r"'depth' of memory mechanism 'none' is unknown: it has none"):
+    with pytest.raises(ValueError, match=r"memory mechanism 'none': unknown key 'depth'; there is none to choose"):
         registry.build("none", DIMS, {"depth": 2})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import (
     BaseStreamConfig,
     CameraConfig,
@@ -14,7 +15,6 @@ from trace_memory_ros.observation.config import (
     ObservationConfig,
     default_arm,
 )
-from trace_memory_ros.observation.strict import ConfigError
 
 
 def test_default_arm_survives_yaml() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
-from trace_memory_ros.observation.strict import ConfigError
 
 CONFIG = EncoderConfig(cameras=3, visual_width=10, state_width=6, channels=4)
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 import yaml
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
-from trace_memory_ros.observation.strict import ConfigError
 from trace_memory_ros.runtime.checkpoint import CONFIG, WEIGHTS, CheckpointError, load, save
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
 from trace_memory_ros.runtime.clock import PathLength

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trace_memory_ros.observation.strict import ConfigError
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock, rule_from_dict
 
 rules = st.one_of(

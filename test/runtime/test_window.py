@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trace_memory_ros.observation.strict import ConfigError
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime

@@ -16,6 +16,7 @@ from trace_memory_ros.arm.sim.curriculum import default_scenario, plain_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.files import atomic
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.lockstep import LockstepObserver
 
@@ -106,17 +107,16 @@ def _stem(scenario: Scenario) -> str:
 
 
 def _save(path: Path, demo: Demonstration) -> None:
-    partial = path.with_suffix(".partial.npz")
-    np.savez_compressed(
-        partial,
-        images=demo.images,
-        state=demo.state,
-        actions=demo.actions,
-        branch_tick=np.int64(demo.branch_tick),
-        decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
-        shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
-    )
-    partial.replace(path)
+    with atomic.replacing(path) as partial:
+        np.savez_compressed(
+            partial,
+            images=demo.images,
+            state=demo.state,
+            actions=demo.actions,
+            branch_tick=np.int64(demo.branch_tick),
+            decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
+            shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
+        )
 
 
 def _load(path: Path, scenario: Scenario) -> Demonstration:

@@ -13,7 +13,7 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.recording import ActionConfig
 from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
-from trace_memory_ros.observation.strict import nearest
+from trace_memory_ros.files.strict import nearest
 
 Steps = list[tuple[int, NDArray[np.float32]]]
 

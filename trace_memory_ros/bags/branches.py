@@ -16,7 +16,7 @@ from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
-from trace_memory_ros.observation.strict import ConfigError, check_keys, require_int
+from trace_memory_ros.files.strict import ConfigError, check_keys, require_int
 
 KEYS = ("episode", "tick", "stamp_ns", "label")
 
@@ -78,7 +78,7 @@ def read_branches(path: Path, span: EpisodeSpan, stamps_ns: Sequence[int]) -> tu
 
     Raises BagFault naming the entry.
     """
-    remedy = "correct the file; docs/bags.md shows one"
+    remedy = "correct the file; docs/how-to/bags.md shows one"
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         entries = check_keys(data, ("branches",), ("branches",), path.name)["branches"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +21,7 @@ from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault, BagVerdict, Grade, verdict_of
 from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.files import atomic
 
 FORMAT = 2
 SUMMARY = "bag.json"
@@ -85,14 +85,8 @@ def _file_hash(file: Path, cache_dir: Path) -> str:
         while block := content.read(_STEP):
             digest.update(block)
     memo.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(memo, digest.hexdigest().encode())
+    atomic.write(memo, digest.hexdigest().encode())
     return digest.hexdigest()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 def _decode_all(
@@ -170,15 +164,14 @@ def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict) -> None
         arrays = {name: getattr(episode, name) for name in ARRAYS}
         if episode.actions is not None:
             arrays["actions"] = episode.actions
-        partial = folder / f".{i:04d}.{os.getpid()}.npz"
-        np.savez_compressed(partial, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
-        partial.replace(folder / f"{i:04d}.npz")
+        with atomic.replacing(folder / f"{i:04d}.npz") as partial:
+            np.savez_compressed(partial, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
     summary = {
         "grade": verdict.grade.value,
         "episodes": len(episodes),
         "faults": [fault.to_dict() for fault in verdict.faults],
     }
-    _write_whole(folder / SUMMARY, json.dumps(summary, indent=1).encode())
+    atomic.write(folder / SUMMARY, json.dumps(summary, indent=1).encode())
 
 
 def _read_summary(folder: Path, bag: Path) -> BagVerdict | None:

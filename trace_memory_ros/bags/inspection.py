@@ -49,7 +49,7 @@ class Proposal:
         if self.recording is None:
             return ""
         comments = [f"# missing: {text}" for text in self.missing] + [f"# {text}" for text in self.notes]
-        head = [f"# Proposed from {Path(self.bag).name}; docs/bags.md explains every key.", *comments]
+        head = [f"# Proposed from {Path(self.bag).name}; docs/how-to/bags.md explains every key.", *comments]
         plain: dict[str, Any] = self.recording.to_dict()
         body: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=110)
         return "\n".join(head) + "\n" + body

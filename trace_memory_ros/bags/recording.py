@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.strict import (
+from trace_memory_ros.files.strict import (
     ConfigError,
     check_keys,
     require_choice,
     require_positive,
     require_text,
 )
+from trace_memory_ros.observation.config import ObservationConfig
 
 ACTION_KINDS = ("joint_trajectory", "joint_state")
 EPISODE_KINDS = ("bag", "topic", "gap")

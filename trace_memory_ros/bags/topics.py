@@ -9,8 +9,8 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.files.strict import nearest
 from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, StreamConfig
-from trace_memory_ros.observation.strict import nearest
 
 PLAIN = (fields.BOOL, fields.TEXT, *fields.INTEGERS)
 EPISODE_TYPES = (fields.STATUS, *PLAIN)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from trace_memory_ros.evidence.evidence import Evaluation
-from trace_memory_ros.measure.plain_data import PlainDataError
+from trace_memory_ros.files import atomic
+from trace_memory_ros.files.plain import PlainDataError
 
 FILE_NAME = "evaluation.json"
 
@@ -16,9 +16,7 @@ def write_evaluation(out_dir: Path, evaluation: Evaluation) -> Path:
     """Write `<out_dir>/evaluation.json` in one move; returns its path. Raises ValueError for a number not finite."""
     out_dir.mkdir(parents=True, exist_ok=True)
     path = out_dir / FILE_NAME
-    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
-    partial.write_text(json.dumps(evaluation.to_dict(), allow_nan=False), encoding="utf-8")
-    partial.replace(path)
+    atomic.write(path, json.dumps(evaluation.to_dict(), allow_nan=False))
     return path
 
 

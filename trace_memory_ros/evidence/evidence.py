@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from trace_memory_ros.measure.plain_data import PlainDataError, read
+from trace_memory_ros.files.plain import PlainDataError, read
 
 SCHEMA = 1
 Reasons = Mapping[str, str]

@@ -12,6 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy
@@ -86,10 +87,9 @@ class Trainer:
         tensors = {f"agent.{k}": v.contiguous() for k, v in self.agent.state_dict().items()}
         for index, moments in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{k}": torch.as_tensor(v).contiguous() for k, v in moments.items()}
-        partial = path.with_suffix(".partial")
         meta = {"step": self.step, "seed": self.seed, "recipe": self.recipe.to_dict()}
-        save_file(tensors, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
-        partial.replace(path)
+        with atomic.replacing(path) as partial:
+            save_file(tensors, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
 
     def load(self, path: Path) -> None:
         """Resume from `save`. Raises ValueError when it was another recipe or seed, naming both."""

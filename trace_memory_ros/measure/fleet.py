@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from trace_memory_ros.files import atomic
 from trace_memory_ros.measure.workers import Lost, do_all, reason_of
 
 Job = TypeVar("Job")
@@ -56,10 +56,7 @@ class Kept:
     def write(self, key: str, result: bytes) -> None:
         """Keep `result` under `key`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(key)
-        partial_path = path.with_name(f".{path.name}.{os.getpid()}")
-        partial_path.write_bytes(hashlib.sha256(result).digest() + result)
-        partial_path.replace(path)
+        atomic.write(self._path(key), hashlib.sha256(result).digest() + result)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.result"

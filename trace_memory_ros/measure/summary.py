@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trace_memory_ros import __version__
+from trace_memory_ros.files import atomic
 
 SCHEMA = 1
 FILE_NAME = "summary.json"
@@ -43,9 +44,7 @@ def write_summary(out_dir: Path, command: str, figures: dict[str, Any]) -> Path:
     }
     out_dir.mkdir(parents=True, exist_ok=True)
     path = out_dir / FILE_NAME
-    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
-    partial.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    atomic.write(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
     return path
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from trace_memory_ros.files.strict import check_keys, nearest
 from trace_memory_ros.memory.aura.config import AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
@@ -63,7 +63,7 @@ def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None)
     given = dict(options or {})
     base = name.removesuffix(GATED)
     if base not in _ENTRIES:
-        raise ValueError(f"memory mechanism {name!r} is unknown: {_suggest(base, names(), name[len(base) :])}")
+        raise ValueError(f"memory mechanism {name!r} is unknown: {nearest(base, names())}")
     if base != name:
         _check_options(name, GatedConfig, given)
         return GatedMemory(build(base, dims, given.get("inner")), GatedConfig(**given))
@@ -92,18 +92,7 @@ def from_config(config: Mapping[str, Any]) -> Memory:
 
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
-    known = tuple(field.name for field in fields(config))
-    for option in options:
-        if option not in known:
-            raise ValueError(f"option {option!r} of memory mechanism {name!r} is unknown: {_suggest(option, known)}")
-
-
-def _suggest(given: str, known: tuple[str, ...], suffix: str = "") -> str:
-    if not known:
-        return "it has none"
-    close = get_close_matches(given, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0] + suffix!r}?" if close else ""
-    return f"known are {', '.join(known)}{hint}"
+    check_keys(options, [field.name for field in fields(config)], (), f"options of memory mechanism {name!r}")
 
 
 register("trace", TraceConfig, TraceMemory)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from trace_memory_ros.files import atomic
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.snapshot import SnapshotError
 
@@ -18,12 +18,10 @@ NEXT_TICK = "node.next_tick"
 def write_snapshot(path: Path, runtime: MemoryRuntime, next_tick: int) -> None:
     """Write the runtime's state and the number of the tick to come. Raises OSError naming the path."""
     arrays = runtime.snapshot() | {NEXT_TICK: np.array([next_tick], dtype=np.int64)}
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        save_file(arrays, partial)
-        partial.replace(path)
+        with atomic.replacing(path) as partial:
+            save_file(arrays, partial)
     except (OSError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
         raise OSError(
             f"snapshot {path} cannot be written ({error}): check that its folder exists and is writable"
         ) from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
-from trace_memory_ros.observation.strict import (
+from trace_memory_ros.files.strict import (
     ConfigError,
     check_keys,
     nearest,

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trace_memory_ros.observation.strict import ConfigError, check_keys, require_int
+from trace_memory_ros.files.strict import ConfigError, check_keys, require_int
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trace_memory_ros.files.strict import nearest
 from trace_memory_ros.observation.alignment import AlignedTick, Sample
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
 from trace_memory_ros.observation.image import (
@@ -19,7 +20,6 @@ from trace_memory_ros.observation.image import (
     decode_compressed,
     prepare,
 )
-from trace_memory_ros.observation.strict import nearest
 from trace_memory_ros.observation.types import Observation
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as pack_tensors
 from torch import Tensor, nn
 
-from trace_memory_ros.observation.strict import ConfigError
+from trace_memory_ros.files import atomic
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
 
 __all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", "PolicyConfig", "load", "save"]
@@ -92,8 +92,8 @@ def save(
     values = {**config.to_dict(), HASH_KEY: hashlib.sha256(weights).hexdigest()}
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120).encode()
     path.mkdir(parents=True, exist_ok=True)
-    _replace(path / WEIGHTS, weights)
-    _replace(path / CONFIG, text)
+    atomic.write(path / WEIGHTS, weights)
+    atomic.write(path / CONFIG, text)
     return _model_id(text, weights)
 
 
@@ -161,17 +161,3 @@ def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds {type(values).__name__}, not a mapping; {COPY_AGAIN}")
     return values
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write `content` beside `path` and rename it there, so that a reader sees the old file or the new one whole."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.observation.strict import check_keys, require_choice, require_int, require_positive
+from trace_memory_ros.files.strict import check_keys, require_choice, require_int, require_positive
 
 StateArray = NDArray[np.floating[Any]]
 

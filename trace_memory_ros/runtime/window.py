@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.observation.strict import check_keys, require_int, require_positive
+from trace_memory_ros.files.strict import check_keys, require_int, require_positive
 from trace_memory_ros.runtime.clock import PathLength, UpdateClock
 from trace_memory_ros.signature.streaming import StreamingSignature
 from trace_memory_ros.signature.windowed import WindowedSignature

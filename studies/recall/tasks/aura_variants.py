@@ -28,7 +28,7 @@ WIDTH = 64
 CONTROL_HZ = 20.0
 GATED = "aura"
 DENSE = "write_every_step"
-# The gate is open until the task is learned, and then pressed hard; docs/recall.md says what else was tried.
+# Open until the task is learned, and then pressed hard; docs/explanation/recall.md says what else was tried.
 GATE_OPTIONS = {"write_weight": 10.0, "ramp_from": 0.4, "ramp": 0.8}
 # Of the blind schedules: the most that five times fewer writes allows, whatever AURA writes.
 CONTROL_RATE = 0.2

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.bags.builders import choose_clock
 from trace_memory_ros.learning.bags.data import BagDemonstration
 from trace_memory_ros.learning.build import Design
@@ -17,7 +18,6 @@ from trace_memory_ros.learning.sizes import MATCHED, POLICY_OPTIONS
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
-from trace_memory_ros.observation.strict import ConfigError
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser

@@ -12,11 +12,12 @@ class ConfigError(ValueError):
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """`'; did you mean ...?'` for the closest known name, else the list of known names."""
+    """`'known are ...; did you mean ...?'`: the known names, and the one closest to `name` where one is close."""
+    if not known:
+        return "there is none to choose"
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(sorted(known))}"
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"known are {', '.join(sorted(known))}{hint}"
 
 
 def check_keys(data: object, known: Collection[str], required: Collection[str], where: str) -> Mapping[str, Any]:

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
+from trace_memory_ros.files.strict import ConfigError, nearest
+
 T = TypeVar("T")
 
 
-class PlainDataError(ValueError):
+class PlainDataError(ConfigError):
     """Data that is not what a dataclass of this version holds; the message names the field and the remedy."""
 
 
@@ -23,9 +25,9 @@ def read(cls: type[T], data: object, where: str) -> T:
     if not isinstance(data, Mapping):
         raise PlainDataError(f"{where} is {type(data).__name__}, not a mapping: make it again")
     hints = typing.get_type_hints(cls)
-    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    if unknown := sorted(set(data) - known):
-        raise PlainDataError(f"{where} has unknown fields {', '.join(unknown)}: of another version, make it again")
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    if unknown := sorted(set(data) - set(known)):
+        raise PlainDataError(f"{where} has the unknown key {unknown[0]!r}; {nearest(unknown[0], known)}")
     values = {name: _value(hints[name], item, f"{where}.{name}") for name, item in data.items()}
     try:
         return cls(**values)

@@ -1,0 +1,1 @@
+"""Files of plain data: read strictly, written in one move."""
