@@ -33,7 +33,8 @@ def test_started_nodes_have_a_module_an_executable_and_a_config_file(tree: ast.M
     cmake = (ROOT / "CMakeLists.txt").read_text()
     assert names
     for name in names:
-        assert (ROOT / "trace_memory_ros" / "nodes" / f"{name}.py").is_file()
+        places = (ROOT / "trace_memory_ros" / door / f"{name}.py" for door in ("nodes", "arm/nodes"))
+        assert any(place.is_file() for place in places)
         assert (ROOT / "config" / f"{name}.yaml").is_file()
         assert name in cmake
 
@@ -57,15 +58,17 @@ def test_every_argument_is_described_and_every_used_one_is_declared(tree: ast.Mo
 
 
 def test_parameters_given_at_launch_are_declared_by_the_nodes(tree: ast.Module) -> None:
+    from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
+    from trace_memory_ros.nodes import tables
     from trace_memory_ros.nodes.parameters import specs
-    from trace_memory_ros.nodes.tables import TABLES
 
-    known = {name for table in TABLES.values() for name in specs(table)}
+    parameters: dict[str, type] = {**tables.TABLES, "arm_sim_node": ArmSimNodeParameters}
+    known = {name for table in parameters.values() for name in specs(table)}
     assert {"autostart", "checkpoint", "reliability", "task", "mode"} <= known
     for call in calls(tree, "managed"):
         given = call.args[1]
         if isinstance(given, ast.Dict):
-            table = TABLES[ast.literal_eval(call.args[0])]
+            table = parameters[ast.literal_eval(call.args[0])]
             assert {ast.literal_eval(key) for key in given.keys if key} <= set(specs(table))
 
 

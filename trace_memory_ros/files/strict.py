@@ -12,12 +12,12 @@ class ConfigError(ValueError):
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """`'known are ...; did you mean ...?'`: the known names, and the one closest to `name` where one is close."""
+    """`'did you mean ...? Known are ...'`: the known name closest to `name` where one is close, and all of them."""
     if not known:
         return "there is none to choose"
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"known are {', '.join(sorted(known))}{hint}"
+    listed = ", ".join(sorted(known))
+    return f"did you mean {close[0]!r}? Known are {listed}" if close else f"known are {listed}"
 
 
 def check_keys(data: object, known: Collection[str], required: Collection[str], where: str) -> Mapping[str, Any]:

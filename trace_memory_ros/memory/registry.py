@@ -63,7 +63,9 @@ def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None)
     given = dict(options or {})
     base = name.removesuffix(GATED)
     if base not in _ENTRIES:
-        raise ValueError(f"memory mechanism {name!r} is unknown: {nearest(base, names())}")
+        raise ValueError(
+            f"memory mechanism {name!r} is unknown: {nearest(name, [known + name[len(base) :] for known in names()])}"
+        )
     if base != name:
         _check_options(name, GatedConfig, given)
         return GatedMemory(build(base, dims, given.get("inner")), GatedConfig(**given))
