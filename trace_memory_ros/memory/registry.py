@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trace_memory_ros.files import entry_points
 from trace_memory_ros.files.strict import check_keys, nearest
-from trace_memory_ros.memory.aura.config import AuraConfig
+from trace_memory_ros.memory.aura.config import OFFER_BEFORE, AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
@@ -152,7 +152,7 @@ register("prism", PrismConfig, PrismMemory)
 register("linear_attention", LinearAttentionConfig, LinearAttentionMemory)
 register("deltanet", DeltaNetConfig, DeltaNetMemory)
 register("vla", VlaConfig, VlaMemory)
-register("aura", AuraConfig, AuraMemory)
+register("aura", AuraConfig, AuraMemory, before={"offer": OFFER_BEFORE})
 register("transformer", TransformerConfig, TransformerMemory)
 register("elmur", ElmurConfig, ElmurMemory)
 register("lru", LruConfig, LruMemory)
