@@ -1,4 +1,4 @@
-"""A learned decision to write or not (AURA-Mem, section 3.3), shared by `aura.py` and `gate.py`.
+"""A learned decision to write or not (AURA-Mem, section 3.3), shared by AURA and `gate.py`.
 
 Symbols: s surprise, l logit, p = sigmoid(l / tau) probability, g = 1[p > 0.5] the gate, rho the target write rate.
 """

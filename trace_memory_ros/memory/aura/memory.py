@@ -19,6 +19,7 @@ from trace_memory_ros.memory.aura import scan as aura_scan
 from trace_memory_ros.memory.aura.config import AuraConfig
 from trace_memory_ros.memory.aura.write_schedule import COUNTED, scheduled
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, stack_steps
+from trace_memory_ros.memory.layers import mlp
 from trace_memory_ros.memory.write_gate import (
     SURPRISE_LIMIT,
     Decision,
@@ -59,7 +60,7 @@ class AuraMemory(Memory):
         self.pressure = 1.0
         keys, values = config.key_width, config.value_width
         hidden, summary = config.encoder_hidden or dims.width, config.summary_width or dims.width
-        self.summarise = nn.Sequential(nn.Linear(dims.content, hidden), nn.SiLU(), nn.Linear(hidden, summary))
+        self.summarise = mlp(dims.content, hidden, summary)
         self.theta_q = nn.Linear(summary, keys, bias=False)
         self.theta_k = nn.Linear(summary, keys, bias=False)
         self.theta_v = nn.Linear(summary, values, bias=False)

@@ -1,7 +1,7 @@
 """PRISM: gated attention over a hierarchy of local summaries and a ring of the last n ticks (PRISM, section 3).
 
 Symbols: u the k local tokens of a tick `(k, w)`, s its summary `(w,)`, y the global encoder's output `(w,)`,
-n ring entries, L global layers. `prism_layers.py` holds the gated blocks, `prism_ring.py` the encoder over the ring.
+n ring entries, L global layers. `layers.py` holds the gated blocks, `ring.py` the encoder over the ring.
 """
 
 from __future__ import annotations

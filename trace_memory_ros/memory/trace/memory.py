@@ -3,8 +3,8 @@
 Symbols: e content, xi and delta signature and its increment, g = phi_g(xi), dg = phi_delta(delta), q = [g, dg(, a0)],
 rho = phi_rho(q), m slots `(B, K, d)`, eta slot identity, omega write route, beta write strength, z read vector.
 
-`naive.py` holds the same equations slot by slot. Here everything that does not depend on the slots is
-computed for all steps at once, and `slot_scan.py` runs what remains.
+Every phi is an MLP of two layers. `naive.py` holds the same equations slot by slot. Here everything that does not
+depend on the slots is computed for all steps at once, and `scan.py` runs what remains.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.layers import mlp
 from trace_memory_ros.memory.trace.config import TraceConfig
 from trace_memory_ros.memory.trace.losses import balance_loss, consistency_loss, entropy_loss
 from trace_memory_ros.memory.trace.prototypes import PrototypeRoute
 from trace_memory_ros.memory.trace.scan import SlotHistory, SlotPlan, SlotWeights, slot_scan
-
-
-def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """The shape of every phi: two linear layers with SiLU between them."""
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.SiLU(), nn.Linear(hidden, outputs))
 
 
 def slot_identities(slots: int, width: int) -> Tensor:

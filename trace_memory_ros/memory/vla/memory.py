@@ -1,7 +1,7 @@
 """VLA, variational linear attention: fast weights with a penalty inverse (VLA, eq. 8-11, algorithm 1).
 
 Symbols: S state, A inverse penalty, z sum of key features, k_hat unit key, u penalty direction, alpha_hat unit write
-direction, e residual. `write` and `read` are algorithm 1 line by line; `scan` solves chunks, see `vla_scan.py` and
+direction, e residual. `write` and `read` are algorithm 1 line by line; `scan` solves chunks, see `scan.py` and
 `rank_one_scan.py`.
 """
 
