@@ -19,7 +19,7 @@ LEARNED = ("straight_through", "gumbel")
 RATES = ("probability", "writes")
 """What a penalty on the write rate may count."""
 SURPRISE_LIMIT = 10.0
-"""Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained."""
+"""Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained. Ours."""
 
 
 class Decision(NamedTuple):

@@ -3,7 +3,8 @@
 Symbols: z frame summary, q, k, v its query, key and value, W fast weights `(B, d_k, d_v)`, o = q^T W the read,
 s surprise, p and g the gate (see `write_gate.py`), eta step size, alpha decay.
 
-A `write` reads W, decides, and then writes; a `read` uses W as it is after the tick's write.
+A `write` reads W, decides, and then writes; a `read` uses W as it is after the tick's write, where the paper's action
+head gets the read from before it. What else differs is in docs/explanation/mechanisms/aura.md.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from trace_memory_ros.memory.write_gate import (
 
 TOKEN_SHARE = 0.1
 """Weight of reconstruction, small beside the pull to the target rate: a comparator has to write as often."""
+
+INITIAL_LOG_VARIANCE = -6.0
+"""Of the code, a spread of 0.05: noise from the start hides a cue that has not been found yet. Ours; so are limits."""
+LOG_VARIANCES = (-10.0, 4.0)
 
 
 class AuraPlan(NamedTuple):
@@ -76,7 +81,7 @@ class AuraMemory(Memory):
         self.to_mean = nn.Linear(values, dims.width)
         self.to_log_variance = nn.Linear(values, dims.width) if config.action_ib else None
         if self.to_log_variance is not None:
-            nn.init.constant_(self.to_log_variance.bias, -6.0)
+            nn.init.constant_(self.to_log_variance.bias, INITIAL_LOG_VARIANCE)
         if config.offer == "rows":
             self.slot_kind = "fast-weight row"
             self.to_token = nn.Linear(values, dims.width)
@@ -248,7 +253,7 @@ class AuraMemory(Memory):
         normed = self.norm(recalled)
         if self.to_log_variance is None:
             return self.to_mean(normed), None
-        return self.to_mean(normed), self.to_log_variance(normed).clamp(-10.0, 4.0)
+        return self.to_mean(normed), self.to_log_variance(normed).clamp(*LOG_VARIANCES)
 
     def _information(self, xs: MemoryInput, fast: Tensor, mask: Tensor) -> Tensor:
         """Mean KL of the code to a unit Gaussian, in nats, at the reads of the updates."""

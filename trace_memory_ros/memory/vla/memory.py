@@ -100,6 +100,7 @@ class VlaMemory(FastWeightMemory):
         """Eq. 9 and 10, for fields `(B, ...)`."""
         S, A, z, count = state
         z_sm = (A @ x.u[..., None])[..., 0]
+        # At least 1, since A is positive definite; the paper clamps it all the same.
         delta = 1 + (x.u * z_sm).sum(dim=-1)
         A = A - z_sm[..., None] * z_sm[..., None, :] / delta[..., None, None]
         count = count + 1
