@@ -15,12 +15,14 @@ from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.window import PathWindow
 
-CASES = [(name, None) for name in names()] + [("trace", PathWindow(length=0.5, stretches=2, deadband=0.1))]
+WINDOW = PathWindow(length=0.5, stretches=2, deadband=0.1)
+CASES = [(name, None) for name in names()] + [("trace", WINDOW)]
+CASES += [(f"{name}+gate", window) for name in names() for window in (None, WINDOW)]
 
 
 @pytest.mark.parametrize(("memory", "window"), CASES, ids=str)
 def test_training_scan_equals_live_ticks(memory: str, window: PathWindow | None, tmp_path: Path) -> None:
-    plan = replace(design(memory), window=window)
+    plan = replace(design(memory, depth=2 if memory.startswith("trace") else 0), window=window)
     builder, _ = build.prepare(plan, [pair(0)], [pair(1)])
     torch.manual_seed(0)
     agent = build.build_agent(plan, builder)
@@ -42,5 +44,8 @@ def test_training_scan_equals_live_ticks(memory: str, window: PathWindow | None,
             expected = getattr(readout, name)[tick].numpy().ravel()
             live = np.ravel(getattr(condition, name))
             np.testing.assert_allclose(live, expected, atol=1e-5, err_msg=f"{name} at tick {tick}")
-    if memory != "none":
-        assert wrote == builder.clock.write_mask(builder.data.episodes[0].state).tolist()
+    due = builder.clock.write_mask(builder.data.episodes[0].state).tolist()
+    assert not any(written for written, chance in zip(wrote, due, strict=True) if not chance)
+    if memory.removesuffix("+gate") != "none":
+        # A fresh gate is open.
+        assert wrote == due
