@@ -178,7 +178,7 @@ def test_the_gradient_reaches_the_gate_through_the_hard_choice() -> None:
 
 @torch.no_grad()
 def test_a_gumbel_gate_opens_with_its_probability_in_training_and_above_one_half_in_evaluation(inputs: Inputs) -> None:
-    memory = build(gate="gumbel", gate_bias=0.0)
+    memory = build(gate="gumbel", gate_bias=1.0)
     many = 4000
     xs = inputs(1, 2).map(lambda field: field.expand(many, -1, -1))
     mask = torch.ones(many, 2, dtype=torch.bool)
@@ -190,7 +190,7 @@ def test_a_gumbel_gate_opens_with_its_probability_in_training_and_above_one_half
     # At the first step every stream has the same input and an empty memory.
     p = float(decided.gate[0, 0])
     assert torch.allclose(drawn.gate[:, 0], decided.gate[:, 0])
-    assert 0.2 < p < 0.8
+    assert 0.6 < p < 0.85
     assert float(drawn.wrote[:, 0].float().mean()) == pytest.approx(p, abs=0.03)
 
 
