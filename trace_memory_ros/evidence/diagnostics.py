@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.runtime.write_statistics import WriteStatistics, route_entropies
+
 Array = NDArray[np.float64]
 Ticks = NDArray[np.int64]
 
@@ -49,31 +51,28 @@ def churn(routes: Array) -> float | None:
     """Eq. 21: share of the routes `(W, N)` after the first whose main slot is another than the one before."""
     if len(routes) < 2 or routes.shape[1] == 0:
         return None
-    main = routes.argmax(axis=1)
-    return float((main[1:] != main[:-1]).mean())
+    return WriteStatistics.of(routes).churn
 
 
 def churn_per_tick(routes: Array, ticks: int) -> float | None:
     """Eq. 21 where every tick counts and keeps its newest write's route."""
     if ticks < 2 or not len(routes) or routes.shape[1] == 0:
         return None
-    main = routes.argmax(axis=1)
-    return float((main[1:] != main[:-1]).sum() / (ticks - 1))
+    return WriteStatistics.of(routes).changes / (ticks - 1)
 
 
 def write_entropy(routes: Array) -> float | None:
     """Eq. 22: mean entropy of the routes `(W, N)` over log N, 0..1; None for fewer than two slots or no write."""
     if not len(routes) or routes.shape[1] < 2:
         return None
-    safe = np.where(routes > 0, routes, 1.0)
-    return float(-(routes * np.log(safe)).sum(axis=1).mean() / np.log(routes.shape[1]))
+    return float(route_entropies(routes).mean() / np.log(routes.shape[1]))
 
 
 def occupancy(routes: Array) -> float | None:
     """Eq. 23: share of the slots that are ever the main slot of routes `(W, N)`; None for no slot or no write."""
     if not len(routes) or routes.shape[1] == 0:
         return None
-    return len(set(routes.argmax(axis=1).tolist())) / routes.shape[1]
+    return WriteStatistics.of(routes).occupancy
 
 
 def moved(one: Ticks, other: Ticks) -> float:
