@@ -12,9 +12,9 @@ from trace_memory_ros.evidence import diagnostics
 from trace_memory_ros.evidence.attribution import recall_without
 from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluator_of
 from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
-from trace_memory_ros.evidence.decision import BranchReferences
 from trace_memory_ros.evidence.history_pass import Heard
 from trace_memory_ros.evidence.history_transforms import identity, transforms
+from trace_memory_ros.policies.references import BranchReferences
 
 QUARTERS = 4
 

@@ -16,9 +16,9 @@ from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
 from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator
 from trace_memory_ros.evidence.branch_moment import BranchMoment
-from trace_memory_ros.evidence.decision import BranchReferences
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.policies.references import BranchReferences
 
 WEIGHTS = Path(__file__).parents[2] / "weights"
 CONFIG = default_arm()

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.evidence import attribution
 from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
-from trace_memory_ros.evidence.decision import chunk_distance
 from trace_memory_ros.evidence.evidence import AttributionEvidence, EarlierLeftOut, WriteAttribution
 from trace_memory_ros.evidence.history_transforms import identity
 from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.policies.references import chunk_distance
 
 NO_WRITE = "no write fell before the branch"
 NO_SIGNATURE = "the memory takes no signature, so the path is not in it"

@@ -15,7 +15,7 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence import diagnostics
 from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
 from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
-from trace_memory_ros.evidence.decision import BranchActions, BranchReferences, ChunkHead, recorded_chunk
+from trace_memory_ros.evidence.decision import ChunkHead, recorded_chunk
 from trace_memory_ros.evidence.episode_replay import Replayed, replay
 from trace_memory_ros.evidence.evidence import (
     EpisodeEvidence,
@@ -34,6 +34,7 @@ from trace_memory_ros.evidence.history_evidence import (
 from trace_memory_ros.evidence.history_pass import HistoryListener
 from trace_memory_ros.evidence.history_transforms import TransformStrength, transforms
 from trace_memory_ros.evidence.stability import History, extensions
+from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 

@@ -17,12 +17,12 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator, EvidenceSettings, donors, first_label
-from trace_memory_ros.evidence.decision import BranchActions, BranchReferences
 from trace_memory_ros.evidence.evidence import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.evidence.evidence_figures import figures_of
 from trace_memory_ros.evidence.moment_chart import Film
 from trace_memory_ros.measure.fleet import Executor, Kept, Step, do_kept, executor, key_of
 from trace_memory_ros.measure.workers import reason_of
+from trace_memory_ros.policies.references import BranchActions, BranchReferences
 
 ALONE = "evaluate it alone; a process that dies without a reason mostly wanted more memory than there is"
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence.decision import Chunk, ChunkHead, Decision, decide
+from trace_memory_ros.evidence.decision import ChunkHead
 from trace_memory_ros.evidence.history_pass import Heard, HistoryListener
 from trace_memory_ros.evidence.history_transforms import identity
 from trace_memory_ros.evidence.stability import History
 from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.policies.references import Chunk, Decision, decide
 
 NO_READOUT = "the memory's read vector is zero, which has no direction"
 

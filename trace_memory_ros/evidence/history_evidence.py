@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.evidence import diagnostics
 from trace_memory_ros.evidence.branch_moment import NO_READOUT, BranchMoment, Outcome
-from trace_memory_ros.evidence.decision import chunk_distance
 from trace_memory_ros.evidence.evidence import (
     BranchEvidence,
     StabilityEvidence,
@@ -15,6 +14,7 @@ from trace_memory_ros.evidence.evidence import (
 )
 from trace_memory_ros.evidence.history_transforms import Path
 from trace_memory_ros.evidence.stability import Extension, History, extended
+from trace_memory_ros.policies.references import chunk_distance
 
 ONE_SLOT = "a memory of fewer than two slots has nothing to route"
 _PARTS = ("readout_cosine", "action_agreement")
