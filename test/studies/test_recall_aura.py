@@ -5,14 +5,20 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from studies.recall.learning.model import SymbolModel
 from studies.recall.learning.trainer import RecallRecipe
 from studies.recall.streams.noisy_long_recall import NoisyLongRecall
 from studies.recall.streams.sparse_recall import SparseRecall
 from studies.recall.tasks import aura_variants, noisy_long_recall, sparse_recall
 from studies.recall.tasks.aura_variants import DENSE, GATED, VARIANTS, Outcome, spread
+from studies.recall.tasks.endless import walk
 from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims
 
 TOY = NoisyLongRecall(keys=4, values=3, bindings=3, queries=2, steps=20)
 
@@ -64,11 +70,29 @@ def test_sparse_recall_sweeps_and_walks(tmp_path: Path) -> None:
     figures = sparse_recall.run(tmp_path, quick=False, seeds=2)
     assert tuple(figures["sweep"]) == ("0.05", "0.5")
     walked = figures["endless"]
+    assert all(row["read_first"] for row in (*figures["variants"].values(), *figures["sweep"].values()))
     assert walked["steps"] == 60
     assert walked["state_bytes"] == [4224]
     assert walked["cache_bytes"] == 60 * 256
     assert walked["cache_ratio"] == pytest.approx(60 * 256 / 4224)
     write_summary(tmp_path, "toy", figures)
+
+
+@torch.no_grad()
+def test_a_walk_reads_in_the_order_of_the_model() -> None:
+    torch.manual_seed(0)
+    task, seen = SparseRecall(steps=40), []
+    memory = registry.build("aura", MemoryDims(64, 0, 64, 1), {"gate": "always"})
+    stream = task.sample(np.random.default_rng([3, 2]), 1)
+    for read_first in (False, True):
+        model = SymbolModel(task.fields, task.classes, memory, read_first).eval()
+        answered: list[torch.Tensor] = []
+        model.head.register_forward_hook(lambda _, given, out, kept=answered: kept.append(given[0]))
+        walk(model, task, 1, seed=3)
+        live = torch.cat(answered)
+        seen.append(model(torch.from_numpy(stream.symbols), torch.from_numpy(stream.asked)).vectors)
+        torch.testing.assert_close(live, seen[-1])
+    assert not torch.allclose(*seen, atol=1e-3)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def job_of(name: str, options: dict[str, Any]) -> Job:
     variant = VARIANTS[name]
     label = ", ".join((name, *(f"{key} {value:g}" for key, value in options.items())))
     gate = GATE_OPTIONS if name == GATED else variant.options
-    return Job(label, variant.memory, {**gate, **options}, TASK, RECIPE, 0, STREAMS)
+    return Job(label, variant.memory, {**gate, **options}, TASK, RECIPE, 0, STREAMS, read_first=variant.read_first)
 
 
 def endless(cell: Cell, steps: int) -> dict[str, Any]:
