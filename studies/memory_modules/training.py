@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from studies.memory_modules.plan import Plan, Run
+from studies.grid import Run
+from studies.memory_modules.plan import ModulesPlan
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.learning import build
@@ -26,7 +27,7 @@ from trace_memory_ros.runtime.window import PathWindow
 REPORT_EVERY = 50
 
 
-def train_base(plan: Plan, task: str) -> str:
+def train_base(plan: ModulesPlan, task: str) -> str:
     """The task's memoryless policy, trained unless it is there; returns a line about it."""
     folder = plan.base_folder(task)
     if not (folder / WEIGHTS).exists():
@@ -38,7 +39,7 @@ def train_base(plan: Plan, task: str) -> str:
     return f"{task} base policy: model {load(folder).model_id[:12]}"
 
 
-def train_row(plan: Plan, run: Run, folder: Path) -> dict[str, Any]:
+def train_row(plan: ModulesPlan, run: Run, folder: Path) -> dict[str, Any]:
     """Train a row's memory, then memory and policy together; the checkpoint goes to `folder`."""
     return _train(
         plan.design(run.row), run.task, plan.recipes[run.task], run.seed, plan.base_folder(run.task), plan.demos, folder

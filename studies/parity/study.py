@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from studies.grid import Store
 from studies.options import names_of
 from studies.parity.models import random_checkpoint, shipped
 from studies.parity.scan import scan_difference
-from studies.store import Store
 from trace_memory_ros.memory import registry
 from trace_memory_ros.replay.bag_replay import Replay
 from trace_memory_ros.replay.output_bag import replay_to_bag

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from studies.grid import Store
 from studies.recall.learning.measure import Measured, held_out, measure
 from studies.recall.learning.model import SymbolModel
 from studies.recall.learning.trainer import RecallRecipe, Trained, train
 from studies.recall.streams.stream import SymbolTask
-from studies.store import Store
 from trace_memory_ros.measure.statistics import t_interval
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
