@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from rich.table import Table
 
 from studies import options
@@ -24,9 +23,10 @@ from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import TrainingSet
+from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.statistics import bootstrap_interval
@@ -153,8 +153,7 @@ def measure(plan: SequencePlan, row: str, seed: int) -> Figures:
     """Right decisions, 0 or 1, of each episode of each column, after a training on mixed sequences."""
     design = row_design(row)
     training, held_out, columns = _builders(plan, design.depth, design.window)
-    torch.manual_seed(seed)
-    agent = build.build_agent(design, training)
+    agent = new_agent(design, Data(training, held_out), seed)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
     lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
 from studies.grid import Figures, Run, Store
 from studies.memory_modules.training import prepared
@@ -19,17 +17,10 @@ from studies.scenes import scenario_settings
 from studies.tables import share_of
 from trace_memory_ros.arm.closed_loop import ClosedLoop
 from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.files import atomic
-from trace_memory_ros.learning import build
-from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
-from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.policies.diffusion.policy import DiffusionPolicy
 from trace_memory_ros.runtime.checkpoint import load
 
-REPORT_EVERY = 50
 TIMED = 50
 
 
@@ -52,44 +43,17 @@ def try_steps(plan: PoliciesPlan, trial: tuple[str, int]) -> str:
 
 def _train(plan: PoliciesPlan, run: Run, folder: Path) -> Figures:
     design, recipe = plan.design(run), plan.recipe(run)
-    training, held_out = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
-    torch.manual_seed(run.seed)
-    agent = build.build_agent(design, training)
-    build.adopt_policy(agent, load(plan.base_folder(run.task, parts_of(run)[0])))
-    begun = time.monotonic()
-    if list(agent.memory.parameters()):
-        _remember(plan, run, agent, training, held_out)
-    memory_s = time.monotonic() - begun
-    torch.manual_seed(run.seed)
-    last = Trainer(agent, training, held_out, recipe, run.seed).run(lambda _: None, REPORT_EVERY)
+    data = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
+    start = load(plan.base_folder(run.task, parts_of(run)[0]))
+    fitted = fit(design, data, recipe, run.seed, start=start, memory_file=plan.memory_file(run))
+    agent = fitted.agent
     figures: Figures = {
-        "train_branch_accuracy": last.train_branch_accuracy,
-        "held_out_branch_accuracy": last.held_out_branch_accuracy,
-        "memory_s": memory_s,
-        "joint_s": time.monotonic() - begun - memory_s,
-        "parameters": {name: sum(p.numel() for p in part.parameters()) for name, part in agent.named_children()},
+        **fitted.figures(),
         "adapter_parameters": sum(p.numel() for p in agent.policy.adapter.parameters()),
         "execute": getattr(agent.policy.config, "execute", 1),
     }
-    provenance = {"seed": run.seed, "recipe": recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, design, training, run.task, provenance, folder)
+    figures["model_id"] = fitted.save(folder, run.task, figures)
     return figures
-
-
-def _remember(plan: PoliciesPlan, run: Run, agent: Agent, training: BatchBuilder, held_out: BatchBuilder) -> None:
-    """Train encoder and memory, or take what the other family's run of the same seed trained."""
-    parts = {"encoder": agent.encoder, "memory": agent.memory}
-    path = plan.memory_file(run)
-    if not path.exists():
-        log: list[Progress] = []
-        learn_memory(agent, training, held_out, plan.recipe(run), run.seed, log.append)
-        tensors = {f"{n}.{k}": v.contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic.replacing(path) as partial:
-            save_file(tensors, partial)
-    kept = load_file(path)
-    for name, part in parts.items():
-        part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in kept.items() if k.startswith(f"{name}.")})
 
 
 def _drive(folder: Path, task: str, scenarios: Sequence[Scenario], inference_steps: int | None = None) -> Figures:

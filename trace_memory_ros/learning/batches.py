@@ -126,6 +126,13 @@ class BatchBuilder:
         return torch.from_numpy(np.where(known, actions, np.float32(0.0))), torch.from_numpy(valid)
 
 
+class Data(NamedTuple):
+    """Batches of both splits, by the training split's statistics."""
+
+    training: BatchBuilder
+    held_out: BatchBuilder
+
+
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(values.astype(np.float32) if by is None else by.apply(values))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.dataset import Statistics, TrainingSet, fit_state, fit_statistics
 from trace_memory_ros.learning.recorded import Recorded
 from trace_memory_ros.memory import registry
@@ -47,7 +47,7 @@ class Design:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuilder, BatchBuilder]:
+def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
     mask = np.ones(design.observation.state_dim, dtype=bool)
     mask[: len(BASE_CHANNELS)] = not design.observation.base_masked
@@ -57,10 +57,8 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuil
     train_set = TrainingSet.build(training, state, design.depth, px, design.window)
     held_set = TrainingSet.build(held_out, state, design.depth, px, design.window)
     statistics = fit_statistics(train_set, state, clock)
-    return (
-        BatchBuilder(train_set, statistics, clock, design.chunk),
-        BatchBuilder(held_set, statistics, clock, design.chunk),
-    )
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk)
+    return Data(builder, replace(builder, data=held_set))
 
 
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:

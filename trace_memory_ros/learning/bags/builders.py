@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.bags.data import BagDemonstration
-from trace_memory_ros.learning.batches import START_TICKS, BatchBuilder
+from trace_memory_ros.learning.batches import START_TICKS, BatchBuilder, Data
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import (
     ACTION_STD_FLOOR,
@@ -62,7 +62,7 @@ def prepare_unpaired(
     state: Standardiser,
     training: Sequence[BagDemonstration],
     held_out: Sequence[BagDemonstration],
-) -> tuple[BatchBuilder, BatchBuilder]:
+) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
     spread = np.maximum(known_actions(training).std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
     apart = _apart(training, APART * spread)
@@ -71,7 +71,7 @@ def prepare_unpaired(
     clock = UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
     builder = replace(builder, references=fit_references(builder, action_channels(design)))
-    return builder, replace(builder, data=held_set)
+    return Data(builder, replace(builder, data=held_set))
 
 
 def action_channels(design: Design) -> list[int]:
