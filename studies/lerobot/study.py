@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from studies.store import Store
+from studies.grid import Store
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.names import ACTION_NAMES

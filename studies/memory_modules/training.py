@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from studies.memory_modules.plan import Plan, Run
+from studies.grid import Run
+from studies.memory_modules.plan import ModulesPlan
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.learning import build
@@ -19,7 +20,7 @@ from trace_memory_ros.runtime.checkpoint import WEIGHTS, load
 from trace_memory_ros.runtime.window import PathWindow
 
 
-def train_base(plan: Plan, task: str) -> str:
+def train_base(plan: ModulesPlan, task: str) -> str:
     """The task's memoryless policy, trained unless it is there; returns a line about it."""
     folder = plan.base_folder(task)
     if not (folder / WEIGHTS).exists():
@@ -31,7 +32,7 @@ def train_base(plan: Plan, task: str) -> str:
     return f"{task} base policy: model {load(folder).model_id[:12]}"
 
 
-def train_row(plan: Plan, run: Run, folder: Path) -> dict[str, Any]:
+def train_row(plan: ModulesPlan, run: Run, folder: Path) -> dict[str, Any]:
     """Train a row's memory, then memory and policy together; the checkpoint goes to `folder`."""
     return _train(
         plan.design(run.row), run.task, plan.recipes[run.task], run.seed, plan.base_folder(run.task), plan.demos, folder

@@ -1,20 +1,20 @@
-"""What one run of `bench policies` does: train, drive, try inference steps; each part is kept and not done again."""
+"""What one run of `bench policies` does: train, drive, try inference steps; each part is kept."""
 
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from studies.memory_modules.plan import digest, scenario_key
+from studies.grid import Figures, Run, Store
 from studies.memory_modules.training import prepared
-from studies.policies.plan import Plan, Run
-from studies.store import FAILURE, Figures, Store
+from studies.policies.plan import PoliciesPlan, parts_of
+from studies.scenes import scenario_settings
+from studies.tables import share_of
 from trace_memory_ros.arm.closed_loop import ClosedLoop
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.learning.fit import fit
@@ -24,45 +24,27 @@ from trace_memory_ros.runtime.checkpoint import load
 TIMED = 50
 
 
-def train_and_drive(plan: Plan, run: Run) -> str:
-    """Train a run and drive its episodes, as far as that is missing; returns a line about it. A failure is kept."""
-    return _kept(plan, run, _train_and_drive)
+def train_and_drive(plan: PoliciesPlan, run: Run, store: Store) -> str:
+    """Train a run and drive its episodes, as far as that is missing; returns words about it."""
+    trained = store.get("training", {}, lambda: _train(plan, run, store.folder))
+    scenarios = plan.scenarios(run.task, run.seed)
+    driven = store.get("closed_loop", scenario_settings(scenarios), lambda: _drive(store.folder, run.task, scenarios))
+    return f"held out {trained['held_out_branch_accuracy']:.2f}, closed loop {share_of(driven):.2f}"
 
 
-def try_steps(plan: Plan, trial: tuple[str, int]) -> str:
+def try_steps(plan: PoliciesPlan, trial: tuple[str, int]) -> str:
     """Drive the first seed's diffusion policy with another number of inference steps; returns a line about it."""
     task, steps = trial
     folder, scenarios = plan.run_folder(plan.stepped(task)), plan.step_scenarios(task)
-    settings = {**_settings(scenarios), "inference_steps": steps}
+    settings = {**scenario_settings(scenarios), "inference_steps": steps}
     found = Store(folder).get(f"steps_{steps}", settings, lambda: _drive(folder, task, scenarios, steps))
-    return f"{task}, {steps} inference steps: {_share(found):.2f}"
+    return f"{task}, {steps} inference steps: {share_of(found):.2f}"
 
 
-def _kept(plan: Plan, run: Run, measure: Callable[[Plan, Run, Path, Store], str]) -> str:
-    folder = plan.run_folder(run)
-    store = Store(folder)
-    store.write(FAILURE, {}, {"error": "unfinished: its process died or was interrupted"})
-    try:
-        line = measure(plan, run, folder, store)
-    except Exception as error:
-        reason = "".join(traceback.format_exception_only(error)).strip()
-        store.write(FAILURE, {}, {"error": reason, "traceback": traceback.format_exc()})
-        return f"{run}: FAILED, {reason}"
-    store.remove(FAILURE)
-    return f"{run}: {line}"
-
-
-def _train_and_drive(plan: Plan, run: Run, folder: Path, store: Store) -> str:
-    trained = store.get("training", {}, lambda: _train(plan, run, folder))
-    scenarios = plan.scenarios(run.task, run.seed)
-    driven = store.get("closed_loop", _settings(scenarios), lambda: _drive(folder, run.task, scenarios))
-    return f"held out {trained['held_out_branch_accuracy']:.2f}, closed loop {_share(driven):.2f}"
-
-
-def _train(plan: Plan, run: Run, folder: Path) -> Figures:
+def _train(plan: PoliciesPlan, run: Run, folder: Path) -> Figures:
     design, recipe = plan.design(run), plan.recipe(run)
     data = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
-    start = load(plan.base_folder(run.task, run.policy))
+    start = load(plan.base_folder(run.task, parts_of(run)[0]))
     fitted = fit(design, data, recipe, run.seed, start=start, memory_file=plan.memory_file(run))
     agent = fitted.agent
     figures: Figures = {
@@ -110,12 +92,3 @@ def chunk_times_ms(folder: Path, task: str, steps: Sequence[int | None]) -> dict
                 policy.chunk(observation, condition)
                 times[count].append(1e3 * (time.thread_time() - begun))
     return {n: {"median": float(np.median(t)), "p95": float(np.percentile(t, 95))} for n, t in times.items()}
-
-
-def _settings(scenarios: Sequence[Scenario]) -> Figures:
-    return {"scenarios": digest([scenario_key(scenario) for scenario in scenarios])}
-
-
-def _share(figures: Figures) -> float:
-    episodes = figures["episodes"]
-    return sum(e["success"] for e in episodes) / max(1, len(episodes))

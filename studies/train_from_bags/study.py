@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from studies.store import Store
+from studies.grid import Store
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.learning.agent import Foreteller

@@ -1,4 +1,4 @@
-"""A trained memory hears recorded episodes, and its own policy decides at the branch."""
+"""Open loop: a trained memory scans the expert's episodes, and its own policy decides at the branch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from studies.memory_modules.recording import Recording
+from studies.memory_modules.expert_episodes import ExpertEpisode
 from trace_memory_ros.learning.branch_accuracy import nearer
 from trace_memory_ros.learning.dataset import increments, signatures
 from trace_memory_ros.memory.base import MemoryInput, Readout
@@ -28,7 +28,7 @@ SCANNED = 32
 
 
 @dataclass(frozen=True)
-class Decision:
+class OpenLoopDecision:
     """What came of one episode: whether the chunk at the branch was nearer to the own expert's than to the twin's."""
 
     right: bool
@@ -36,8 +36,8 @@ class Decision:
     ticks: int
 
 
-class Listener:
-    """Encoder, memory and policy of a checkpoint, for recordings of its own normaliser and update clock."""
+class OpenLoop:
+    """Encoder, memory and policy of a checkpoint, for episodes of its own normaliser and update clock."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = load(checkpoint)
@@ -49,41 +49,41 @@ class Listener:
 
     @torch.inference_mode()
     def decide(
-        self, recordings: Sequence[Recording], addressed_as: Sequence[Recording] | None = None
-    ) -> list[Decision]:
-        """Decide at the branch of each; recordings `2i` and `2i + 1` are twins.
+        self, episodes: Sequence[ExpertEpisode], address_override: Sequence[ExpertEpisode] | None = None
+    ) -> list[OpenLoopDecision]:
+        """Decide at the branch of each; episodes `2i` and `2i + 1` are twins.
 
-        addressed_as: read with the signature that these others have at their branch, to tell a memory that has lost the
-        cue from one that is asked wrongly. Raises ValueError for recordings that were made for another clock or
-        normaliser.
+        address_override: read with the signature that these others have at their branch, to tell a memory that has
+        lost the cue from one that is asked wrongly. Raises ValueError for episodes that were recorded for another clock
+        or normaliser.
         """
-        readout, wrote = self.hear(recordings, addressed_as)
-        images = pixels_of(np.stack([r.images for r in recordings]))
-        state = torch.from_numpy(np.stack([r.state[-1] for r in recordings]).astype(np.float32))
+        readout, wrote = self.scan(episodes, address_override)
+        images = pixels_of(np.stack([r.images for r in episodes]))
+        state = torch.from_numpy(np.stack([r.state[-1] for r in episodes]).astype(np.float32))
         chunks = self.policy(images, state, (readout.tokens, readout.vector, readout.address))
-        own = self.policy.normalise_actions(torch.from_numpy(np.stack([r.actions for r in recordings])))
+        own = self.policy.normalise_actions(torch.from_numpy(np.stack([r.actions for r in episodes])))
         twin = own.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
         right = nearer(chunks, own, twin)
-        ticks = [len(r.state) for r in recordings]
-        return [Decision(*each) for each in zip(right.tolist(), wrote.tolist(), ticks, strict=True)]
+        ticks = [len(r.state) for r in episodes]
+        return [OpenLoopDecision(*each) for each in zip(right.tolist(), wrote.tolist(), ticks, strict=True)]
 
     @torch.inference_mode()
-    def hear(
-        self, recordings: Sequence[Recording], addressed_as: Sequence[Recording] | None = None
+    def scan(
+        self, episodes: Sequence[ExpertEpisode], address_override: Sequence[ExpertEpisode] | None = None
     ) -> tuple[Readout, Tensor]:
-        """What the memory says at the branch after all writes before it, `(B, ...)`, and how often it wrote `(B,)`."""
+        """Readout at the branch after all writes before it, `(B, ...)`, and how often the memory wrote `(B,)`."""
         memory = self.model.memory
-        evidence = [self._evidence(recording) for recording in recordings]
+        evidence = [self._evidence(episode) for episode in episodes]
         writes = _Evidence._make(_padded(fields) for fields in zip(*(e[0] for e in evidence), strict=True))
         branch = _Evidence._make(np.stack(fields) for fields in zip(*(e[1] for e in evidence), strict=True))
-        if addressed_as is not None:
-            addresses = [self._evidence(recording)[1] for recording in addressed_as]
+        if address_override is not None:
+            addresses = [self._evidence(episode)[1] for episode in address_override]
             xi, delta = (np.stack([getattr(a, name) for a in addresses]) for name in ("xi", "delta"))
             branch = branch._replace(xi=xi, delta=delta)
-        counts = torch.tensor([len(recording.writes) for recording in recordings])
+        counts = torch.tensor([len(episode.writes) for episode in episodes])
         anchor = self._content(_Evidence._make(f[:, 0] for f in writes))
-        state = memory.initial_state(len(recordings))
-        wrote = torch.zeros(len(recordings), dtype=torch.int64)
+        state = memory.initial_state(len(episodes))
+        wrote = torch.zeros(len(episodes), dtype=torch.int64)
         for start in range(0, int(counts.max()), SCANNED):
             part = _Evidence._make(f[:, start : start + SCANNED] for f in writes)
             steps = torch.arange(start, start + part.state.shape[1])
@@ -92,23 +92,23 @@ class Listener:
             wrote += records.wrote.sum(dim=1)
         return memory.read(memory.embed(self._input(branch, anchor)), state), wrote
 
-    def _evidence(self, recording: Recording) -> tuple[_Evidence, _Evidence]:
+    def _evidence(self, episode: ExpertEpisode) -> tuple[_Evidence, _Evidence]:
         """At the writes `(W, ...)`, and at the branch."""
-        writes, branch = recording.writes, recording.branch_tick
-        state = self.model.state.apply(recording.state)
+        writes, branch = episode.writes, episode.branch_tick
+        state = self.model.state.apply(episode.state)
         due = np.flatnonzero(UpdateClock(self.checkpoint.config.clock).write_mask(state))
         if not np.array_equal(due, writes):
             raise ValueError(
-                f"the recording has {len(writes)} writes, {self.checkpoint.folder} would make {len(due)}, elsewhere: "
+                f"the episode has {len(writes)} writes, {self.checkpoint.folder} would make {len(due)}, elsewhere: "
                 "record again with this checkpoint's normaliser and clock"
             )
         config = self.checkpoint.config
         xi = signatures(state, config.signature_depth or 1, config.signature_window)
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = writes[max(int(np.searchsorted(writes, branch)) - 1, 0)]
-        now = thumbnails(recording.images, self.checkpoint.config.observation.thumbnail_px)
+        now = thumbnails(episode.images, self.checkpoint.config.observation.thumbnail_px)
         return (
-            _Evidence(recording.thumbnails, state[writes], xi[writes], increments(xi, writes)),
+            _Evidence(episode.thumbnails, state[writes], xi[writes], increments(xi, writes)),
             _Evidence(now, state[branch], xi[branch], xi[branch] - xi[base]),
         )
 

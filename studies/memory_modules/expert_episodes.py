@@ -1,4 +1,4 @@
-"""Expert-driven episodes up to the branch, recorded once and then heard by every memory."""
+"""Expert-driven episodes up to the branch, recorded once and then scanned by every memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from trace_memory_ros.signature.normalise import Standardiser
 
 
 @dataclass(frozen=True)
-class Recording:
-    """What there was to hear before the branch.
+class ExpertEpisode:
+    """What a memory was to see before the branch.
 
     thumbnails: `(W, C, p, p, 3)` uint8 at the ticks `writes` `(W,)`; state: `(T, 17)` SI units, the last row at the
     branch tick; images: `(C, P, P, 3)` uint8 there; actions: `(H, A)` the expert's, from there on.
@@ -53,13 +53,13 @@ class Recording:
             )
 
     @classmethod
-    def load(cls, path: Path) -> Recording:
+    def load(cls, path: Path) -> ExpertEpisode:
         """Read what `save` wrote."""
         with np.load(path, allow_pickle=False) as data:
             return cls(data["thumbnails"], data["writes"], data["state"], data["images"], data["actions"])
 
 
-class Recorder:
+class ExpertRecorder:
     """Lets the undisturbed expert drive, and looks only when a memory of this normaliser and clock would be written."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Recorder:
         # The observer reads the joints of every tick; what it is shown while nobody looks does not matter.
         self._unseen = {name: np.zeros((config.image_px, config.image_px, 3), np.uint8) for name in config.camera_names}
 
-    def record(self, scenario: Scenario) -> Recording:
+    def record(self, scenario: Scenario) -> ExpertEpisode:
         """Drive the scenario to its end. Raises RuntimeError when the expert fails or never waits at the branch."""
         env, observer, clock = self.env, LockstepObserver(self.config), UpdateClock(self.rule)
         env.reset(scenario)
@@ -101,10 +101,10 @@ class Recorder:
             env.advance(PERIOD_S)
         if not env.outcome().success or images is None or len(actions) < branch + self.chunk:
             raise RuntimeError(f"the expert failed {scenario} with {env.outcome()}: mend the expert or the scenario")
-        heard = int(np.searchsorted(writes, branch, side="right"))
-        return Recording(
-            np.stack(seen[:heard]),
-            np.array(writes[:heard]),
+        before = int(np.searchsorted(writes, branch, side="right"))
+        return ExpertEpisode(
+            np.stack(seen[:before]),
+            np.array(writes[:before]),
             np.stack(states[: branch + 1]),
             images,
             np.stack(actions[branch : branch + self.chunk]),
