@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from evidence.recorded_examples import BRANCH, TICKS, recorded
 from fixtures import tiny_checkpoint
 
@@ -16,7 +17,7 @@ from trace_memory_ros.evidence.bag_evaluation import (
     evaluate_episodes,
 )
 from trace_memory_ros.evidence.evidence import EpisodeEvidence
-from trace_memory_ros.evidence.history_evidence import CLOCK_ALONE, ONE_SLOT
+from trace_memory_ros.evidence.history_evidence import CLOCK_ALONE, NO_WRITE, ONE_SLOT
 from trace_memory_ros.evidence.history_transforms import transforms
 from trace_memory_ros.runtime.clock import PathLength
 
@@ -148,6 +149,45 @@ def test_nothing_remembered_has_no_direction(tmp_path: Path) -> None:
     assert "zero" in one.transforms[0].reasons["readout_cosine"]
     assert one.attributions[0].writes == ()
     assert one.attributions[0].reasons["writes"]
+
+
+def gated(folder: Path, limit: float | None = None) -> EpisodeEvaluator:
+    """TRACE behind a gate that opens where one content feature is above `limit`, by default its value at tick 0."""
+    made = evaluator(folder, "trace+gate")
+    contents = torch.stack([made.listener.contents(e.images[:BRANCH], e.state[:BRANCH]) for e in pair()])
+    begin = contents[:, 0].amax(dim=0)
+    feature = int((contents > begin).sum(dim=(0, 1)).argmax())
+    gate = made.runtime.model.memory.get_submodule("gate")
+    with torch.no_grad():
+        for parameter in gate.parameters():
+            parameter.zero_()
+        gate.get_parameter("seen.weight")[:, feature] = 1.0
+        gate.get_parameter("seen.bias").fill_(-float(begin[feature]) - 1e-6 if limit is None else -limit)
+        gate.get_parameter("logit.weight").fill_(1.0)
+    return made
+
+
+def test_an_episode_whose_gate_refuses_the_first_tick_is_evaluated(tmp_path: Path) -> None:
+    for one in evaluate_episodes(pair(), gated(tmp_path)):
+        first = one.timeline.write_ticks[0]
+        assert 0 < first < BRANCH
+        assert one.reasons == {}
+        similarities = [t.route_similarity for t in one.transforms]
+        assert all(value is not None and 0 <= value <= 100 for value in similarities)
+        offset = one.transform("state_offset")
+        assert offset is not None
+        assert offset.route_similarity == pytest.approx(100, abs=1e-4)
+        assert one.attributions[0].earlier is not None
+
+
+def test_an_episode_in_which_the_gate_refuses_everything_is_evaluated_and_says_so(tmp_path: Path) -> None:
+    one = evaluate_episodes(pair(), gated(tmp_path, limit=1e6))[0]
+    assert one.timeline.write_ticks == ()
+    assert one.branches[0].decision in ("left", "right")
+    assert one.reasons["route_by_chance"] == NO_WRITE
+    assert {t.route_similarity for t in one.transforms} == {None}
+    assert {t.reasons["route_similarity"] for t in one.transforms} == {NO_WRITE}
+    assert json.dumps(one.to_dict(), allow_nan=False)
 
 
 def test_donors_have_another_label_where_there_is_one() -> None:

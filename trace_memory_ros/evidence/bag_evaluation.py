@@ -24,6 +24,7 @@ from trace_memory_ros.evidence.evidence import (
     TransformEvidence,
 )
 from trace_memory_ros.evidence.history_evidence import (
+    NO_WRITE,
     ONE_SLOT,
     branch_evidence,
     recorded_stability,
@@ -108,7 +109,7 @@ class EpisodeEvaluator:
         stability, lacking = self._stability(episode.name, *found[0], donor) if found else ((), {})
         chance = route_by_chance(*found[0]) if found else None
         if chance is None:
-            reasons["route_by_chance"] = refused or ONE_SLOT
+            reasons["route_by_chance"] = refused or (ONE_SLOT if replayed.routes.shape[1] < 2 else NO_WRITE)
         settings, routes = self.settings, replayed.routes
         return EpisodeEvidence(
             name=episode.name,

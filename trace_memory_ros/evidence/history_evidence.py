@@ -41,14 +41,11 @@ def branch_evidence(moment: BranchMoment, recorded: Outcome) -> BranchEvidence:
 
 
 def route_by_chance(moment: BranchMoment, recorded: Outcome) -> float | None:
-    """Eq. 14 between all pairs of ticks of the recorded history: the score of routes that have nothing in common but
-    how often each slot is written. None for fewer than two slots."""
+    """`diagnostics.chance_similarity` of the ticks before the branch. None for fewer than two slots, and no write."""
     heard = recorded.heard
-    if heard.routes.shape[1] < 2 or not moment.before:
+    if heard.routes.shape[1] < 2:
         return None
-    routes = diagnostics.routes_at(np.arange(moment.before), heard.writes, heard.routes)
-    mean = (routes / np.linalg.norm(routes, axis=1, keepdims=True)).mean(axis=0)
-    return 100.0 * float(mean @ mean)
+    return diagnostics.chance_similarity(diagnostics.routes_at(np.arange(moment.before), heard.writes, heard.routes))
 
 
 def transform_evidence(moment: BranchMoment, recorded: Outcome, name: str, path: Path) -> TransformEvidence:
@@ -57,11 +54,10 @@ def transform_evidence(moment: BranchMoment, recorded: Outcome, name: str, path:
     branch = len(path) - 1
     before, reference = _before(found, branch), _before(recorded, branch)
     reasons = {} if moment.listener.model.uses_signature else {"path": CLOCK_ALONE}
-    similarity = at_writes = None
-    if recorded.heard.routes.shape[1] < 2 or not branch:
-        reasons["route_similarity"] = reasons["route_similarity_at_writes"] = ONE_SLOT if branch else NO_WRITE
-    else:
-        similarity, at_writes = (_similarity(found, recorded, at) for at in (np.arange(branch), reference))
+    similarity, at_writes = (_similarity(found, recorded, at) for at in (np.arange(branch), reference))
+    for measure, value in (("route_similarity", similarity), ("route_similarity_at_writes", at_writes)):
+        if value is None:
+            reasons[measure] = ONE_SLOT if recorded.heard.routes.shape[1] < 2 else NO_WRITE
     cosine, agrees = _against(moment, found, recorded, reasons, "action_agreement")
     if cosine is None or agrees is None:
         reasons["branch_consistency"] = "; ".join(dict.fromkeys(reasons[k] for k in _PARTS if k in reasons))
@@ -136,7 +132,9 @@ def _before(outcome: Outcome, branch: int) -> NDArray[np.int64]:
     return outcome.heard.writes[outcome.heard.writes < branch]
 
 
-def _similarity(one: Outcome, other: Outcome, at: NDArray[np.int64]) -> float:
+def _similarity(one: Outcome, other: Outcome, at: NDArray[np.int64]) -> float | None:
+    if other.heard.routes.shape[1] < 2:
+        return None
     routes = (diagnostics.routes_at(at, outcome.heard.writes, outcome.heard.routes) for outcome in (one, other))
     return diagnostics.route_similarity(*routes)
 
