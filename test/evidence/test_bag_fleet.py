@@ -14,8 +14,16 @@ from fixtures import tiny_checkpoint
 from fleet_jobs import killed_over
 from learning.tiny_bags import recording, write_bags
 
+import trace_memory_ros
 from trace_memory_ros.evidence.bag_evaluation import EvidenceSettings
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluate_bags, film_of, unique_names
+from trace_memory_ros.evidence.bag_fleet import (
+    FleetPlan,
+    evaluate_bags,
+    film_of,
+    remedy_for,
+    source_digest,
+    unique_names,
+)
 from trace_memory_ros.evidence.evidence import EpisodeEvidence, Evaluation
 from trace_memory_ros.measure.fleet import Executor, Step, executor
 from trace_memory_ros.measure.workers import do_all
@@ -120,6 +128,24 @@ def test_kept_results_are_of_the_same_content_settings_and_model(bags: list[Path
     tiny_checkpoint(other, "gru", observation=recording().observation)
     evaluate_bags(sound, replace(plan, checkpoint=other), here, heard)
     assert set(heard.how.values()) == {"done"}
+
+
+def test_an_error_is_not_put_down_to_a_lack_of_memory() -> None:
+    assert "memory" in remedy_for("the process that did it died")
+    assert "report" in remedy_for("KeyError: 'odd'")
+
+
+def test_kept_results_are_of_the_source_that_made_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "trace_memory_ros"
+    shutil.copytree(Path(trace_memory_ros.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__", "msg"))
+    monkeypatch.setattr(trace_memory_ros, "__file__", str(root / "__init__.py"))
+    before = source_digest.__wrapped__()
+    for room in ("evidence", "memory", "files"):
+        file = min((root / room).rglob("*.py"))
+        file.write_text(file.read_text(encoding="utf-8") + "# changed", encoding="utf-8")
+        after = source_digest.__wrapped__()
+        assert after != before, room
+        before = after
 
 
 def test_films_come_from_the_cache_of_decoded_bags(

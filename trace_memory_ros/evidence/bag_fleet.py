@@ -22,11 +22,13 @@ from trace_memory_ros.evidence.evidence import SCHEMA, EpisodeEvidence, Evaluati
 from trace_memory_ros.evidence.evidence_figures import figures_of
 from trace_memory_ros.evidence.moment_chart import Film
 from trace_memory_ros.measure.fleet import Executor, Kept, Step, do_kept, executor, key_of
-from trace_memory_ros.measure.workers import reason_of
+from trace_memory_ros.measure.workers import DIED, reason_of
 
 ALONE = "evaluate it alone; a process that dies without a reason mostly wanted more memory than there is"
 
-_ROOMS = ("signature", "memory", "policies", "observation", "runtime", "bags", "evaluation")
+REPORT = "evaluate it alone to see the whole error, and report that with the bag: the other bags do not depend on it"
+
+SOURCE_ROOMS = ("files", "signature", "memory", "policies", "observation", "runtime", "bags", "measure", "evidence")
 
 
 class FleetProgress(Protocol):
@@ -133,7 +135,7 @@ def evaluate_bags(
         result = kept.read(key)
         if result is None:
             reason = lost.get(key, f"its result vanished from {kept.folder}")
-            failed.append(FailedBag(str(job.bag), reason, "evaluation", ALONE))
+            failed.append(FailedBag(str(job.bag), reason, "evaluation", remedy_for(reason)))
             continue
         found = json.loads(result)
         episodes += (replace(EpisodeEvidence.from_dict(e), bag=given[job.bag]) for e in found["episodes"])
@@ -172,7 +174,7 @@ def _survey_all(
         progress.step(Step(surveyed.bag, "failed" if surveyed.failed else "done", reason))
 
     lost = execute(partial(survey, plan), bags, keep)
-    failed = [FailedBag(str(bag), reason, "decoder", ALONE) for bag, reason in lost]
+    failed = [FailedBag(str(bag), reason, "decoder", remedy_for(reason)) for bag, reason in lost]
     for bag, reason in lost:
         progress.step(Step(bag, "failed", reason))
     in_order = [found[bag] for bag in bags if bag in found]
@@ -234,8 +236,13 @@ def evaluate_bag(plan: FleetPlan, references: tuple[BranchActions, ...], job: Ba
             donor = None if lender is None else plan.episodes(lender.bag)[0][lender.episode]
             found.append(evaluator.evaluate(replace(episode, name=name), known, donor).to_dict())
         except Exception as error:  # one strange episode must not take the others of its bag along
-            failed.append({"bag": str(job.bag), "what": reason_of(error), "where": f"episode {name}", "remedy": ALONE})
+            failed.append({"bag": str(job.bag), "what": reason_of(error), "where": f"episode {name}", "remedy": REPORT})
     return json.dumps({"episodes": found, "failed": failed}, allow_nan=False).encode()
+
+
+def remedy_for(reason: str) -> str:
+    """What to do about a bag that was given up: a process that died is another matter than an error."""
+    return ALONE if reason.startswith(DIED) else REPORT
 
 
 def _keys(
@@ -273,6 +280,6 @@ def source_digest() -> str:
     """Hash of the source that results depend on: kept ones are of the very code that would make them again."""
     root = Path(trace_memory_ros.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(file for room in _ROOMS for file in (root / room).rglob("*.py")):
+    for file in sorted(file for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
