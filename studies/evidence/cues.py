@@ -12,10 +12,10 @@ import numpy as np
 
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import typestore
-from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluator_of
-from trace_memory_ros.evidence.decision import BranchReferences
-from trace_memory_ros.evidence.evidence import AttributionEvidence, Evaluation, WriteAttribution
+from trace_memory_ros.evidence.attribution.cues import attribution_evidence
+from trace_memory_ros.evidence.decision import ReferenceChunks
+from trace_memory_ros.evidence.fleet import FleetPlan, evaluator_of
+from trace_memory_ros.evidence.results import AttributionEvidence, Evaluation, WriteAttribution
 
 EPISODE_TOPIC = "/episode"
 
@@ -61,7 +61,7 @@ def attribution_cpu_s(plan: FleetPlan, bags: Sequence[Path]) -> float:
     evaluator, spent = evaluator_of(plan), []
     for bag in bags:
         episode = plan.episodes(bag)[0][0]
-        moment = evaluator.moments(episode, episode.usable, BranchReferences(evaluator.branch_actions(episode)))[0][0]
+        moment = evaluator.moments(episode, episode.usable, ReferenceChunks(evaluator.branch_actions(episode)))[0][0]
         recorded, begun = moment.recorded(), time.process_time()
         attribution_evidence(moment, recorded, plan.settings.window, plan.settings.present_s)
         spent.append(time.process_time() - begun)

@@ -13,10 +13,10 @@ from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
-from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
-from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator
+from trace_memory_ros.evidence.attribution.cues import attribution_evidence
 from trace_memory_ros.evidence.branch_moment import BranchMoment
-from trace_memory_ros.evidence.decision import BranchReferences
+from trace_memory_ros.evidence.decision import ReferenceChunks
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.lockstep import LockstepObserver
 
@@ -68,7 +68,7 @@ def moment_of(task: str) -> tuple[BranchMoment, np.ndarray]:
         right, _ = driven(env, Scenario(task, FIRST_EVALUATION_SEED, 1), render=False)
     finally:
         env.close()
-    references = BranchReferences(a for episode in (left, right) for a in evaluator.branch_actions(episode))
+    references = ReferenceChunks(a for episode in (left, right) for a in evaluator.branch_actions(episode))
     return evaluator.moments(left, left.usable, references)[0][0], visible
 
 

@@ -9,8 +9,8 @@ from fixtures import tiny_checkpoint
 
 from trace_memory_ros.evidence.decision import (
     BranchActions,
-    BranchReferences,
     ChunkHead,
+    ReferenceChunks,
     chunk_distance,
     decide,
     recorded_chunk,
@@ -43,7 +43,7 @@ def test_what_one_reference_lacks_counts_for_none() -> None:
 
 
 def test_an_episode_is_not_its_own_reference_where_others_have_its_label() -> None:
-    known = BranchReferences(
+    known = ReferenceChunks(
         [
             BranchActions("a", "left", chunk(1.0)),
             BranchActions("b", "left", chunk(3.0)),
@@ -55,7 +55,7 @@ def test_an_episode_is_not_its_own_reference_where_others_have_its_label() -> No
 
 
 def test_means_are_over_what_was_recorded() -> None:
-    known = BranchReferences(
+    known = ReferenceChunks(
         [
             BranchActions("a", "left", chunk(1.0, NAN)),
             BranchActions("b", "left", chunk(3.0, 5.0)),
@@ -67,7 +67,7 @@ def test_means_are_over_what_was_recorded() -> None:
 
 @pytest.mark.parametrize(("labels", "named"), [((), "have none"), (("left", "left"), "only 'left'")])
 def test_fewer_than_two_labels_decide_nothing(labels: tuple[str, ...], named: str) -> None:
-    known = BranchReferences(BranchActions(f"e{i}", label, chunk(0.0)) for i, label in enumerate(labels))
+    known = ReferenceChunks(BranchActions(f"e{i}", label, chunk(0.0)) for i, label in enumerate(labels))
     assert named in known.without("e0")
 
 

@@ -21,7 +21,7 @@ Chunk = NDArray[np.float32]
 NO_POLICY = "the checkpoint holds a memory without a policy"
 
 
-class Decision(NamedTuple):
+class BranchDecision(NamedTuple):
     """label: of the nearest reference. margin: how much nearer it is than the next, in action standard deviations."""
 
     label: str
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
 
 
 class ChunkHead:
-    """A checkpoint's policy as a function of what memory says, at one recorded observation; chunks are normalised."""
+    """A checkpoint's policy as a function of the readout, at one recorded observation; chunks are normalised."""
 
     def __init__(self, policy: ChunkModule) -> None:
         self.policy = policy.eval()
@@ -94,7 +94,7 @@ def recorded_chunk(actions: NDArray[np.float32], tick: int, head: ChunkHead, nam
     return chunk if np.isfinite(chunk).any() else "no action was recorded from the branch on"
 
 
-class BranchReferences:
+class ReferenceChunks:
     """The actions that belong to each label: the mean of the recorded ones of all episodes with that label.
 
     An episode's own actions are left out of its references wherever another episode has its label.
@@ -124,14 +124,14 @@ class BranchReferences:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
 
 
-def decide(chunk: Chunk, references: Mapping[str, Chunk]) -> Decision:
+def decide(chunk: Chunk, references: Mapping[str, Chunk]) -> BranchDecision:
     """The label whose reference is nearest to `chunk` `(H, A)`, by mean absolute error over what all references have.
 
     Two or more references. Where two are equally near, the label that sorts first.
     """
     common = np.isfinite(np.stack(list(references.values()))).all(axis=0)
     distances = sorted((chunk_distance(chunk[common], ref[common]), label) for label, ref in references.items())
-    return Decision(distances[0][1], distances[1][0] - distances[0][0])
+    return BranchDecision(distances[0][1], distances[1][0] - distances[0][0])
 
 
 def chunk_distance(one: Chunk, other: Chunk) -> float:

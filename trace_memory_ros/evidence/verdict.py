@@ -8,7 +8,7 @@ from enum import Enum
 from statistics import median
 from typing import Any
 
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
+from trace_memory_ros.evidence.results import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
 from trace_memory_ros.measure.statistics import wilson_interval
 
 USES_ABOVE = 0.1

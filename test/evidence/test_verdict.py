@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from evidence.evidence_examples import decided, evaluation
 
-from trace_memory_ros.evidence.bag_verdict import Answer, matters, verdict
-from trace_memory_ros.evidence.evidence import AttributionEvidence, Evaluation
+from trace_memory_ros.evidence.results import AttributionEvidence, Evaluation
+from trace_memory_ros.evidence.verdict import Answer, matters, verdict
 
 
 def of(changed: int, count: int) -> Evaluation:

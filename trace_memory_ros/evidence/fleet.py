@@ -16,11 +16,11 @@ from trace_memory_ros.bags.cache import cache_key, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator, EvidenceSettings, donors, first_label
-from trace_memory_ros.evidence.decision import BranchActions, BranchReferences
-from trace_memory_ros.evidence.evidence import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
-from trace_memory_ros.evidence.evidence_figures import figures_of
-from trace_memory_ros.evidence.moment_chart import Film
+from trace_memory_ros.evidence.decision import BranchActions, ReferenceChunks
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label
+from trace_memory_ros.evidence.figures import figures_of
+from trace_memory_ros.evidence.report.moment_chart import CameraFrames
+from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.measure.fleet import Executor, Kept, Step, do_kept, executor, key_of
 from trace_memory_ros.measure.workers import DIED, reason_of
 
@@ -32,7 +32,7 @@ SOURCE_ROOMS = ("files", "signature", "memory", "policies", "observation", "runt
 
 
 class FleetProgress(Protocol):
-    """Hears how far a run is."""
+    """Is called with how far a run is."""
 
     def begin(self, phase: str, total: int) -> None:
         """`total` bags are to be `decoded` or `evaluated`."""
@@ -41,8 +41,8 @@ class FleetProgress(Protocol):
         """A bag came to its end in this phase."""
 
 
-class Silent:
-    """A `FleetProgress` that tells nobody."""
+class NoProgress:
+    """A `FleetProgress` that shows nothing."""
 
     def begin(self, phase: str, total: int) -> None: ...
 
@@ -117,7 +117,7 @@ def evaluate_bags(
     content, the configuration, the model and this package's source, so that an interrupted run goes on.
     Raises CheckpointError, and what a broken executor raises.
     """
-    execute, progress = execute or executor(), progress or Silent()
+    execute, progress = execute or executor(), progress or NoProgress()
     given = {Path(bag).resolve(): str(bag) for bag in bags}
     facts = evaluator_of(plan).facts
     surveyed, failed = _survey_all(list(given), plan, execute, progress)
@@ -145,10 +145,10 @@ def evaluate_bags(
     return Evaluation(facts, settings, tuple(episodes), tuple(failed), figures_of(episodes))
 
 
-def film_of(plan: FleetPlan, episode: EpisodeEvidence) -> Film | None:
+def frames_of(plan: FleetPlan, episode: EpisodeEvidence) -> CameraFrames | None:
     """What an evaluated episode's cameras showed, from the cache of decoded bags."""
     found, _ = plan.episodes(Path(episode.bag).resolve())
-    return next((Film(e.cameras, e.images) for e in found if e.span.index == episode.episode), None)
+    return next((CameraFrames(e.cameras, e.images) for e in found if e.span.index == episode.episode), None)
 
 
 def evaluator_of(plan: FleetPlan) -> EpisodeEvaluator:
@@ -182,7 +182,7 @@ def _survey_all(
 
 
 def survey(plan: FleetPlan, bag: Path) -> Surveyed:
-    """Decode a bag into the cache, and tell what the other bags' episodes need of it."""
+    """Decode a bag into the cache; returns what the other bags' episodes need of it."""
     episodes, failed = plan.episodes(bag)
     if not episodes:
         return Surveyed(bag, "", (), failed)
@@ -226,8 +226,8 @@ def unique_names(episodes: Sequence[tuple[Path, str]]) -> list[str]:
 
 
 def evaluate_bag(plan: FleetPlan, references: tuple[BranchActions, ...], job: BagJob) -> bytes:
-    """Evidence of a bag's episodes as JSON; an episode that cannot be evaluated is told, the others are evaluated."""
-    evaluator, known = evaluator_of(plan), BranchReferences(references)
+    """Evidence of a bag's episodes as JSON; an episode that cannot be evaluated is listed, the others are evaluated."""
+    evaluator, known = evaluator_of(plan), ReferenceChunks(references)
     episodes, _ = plan.episodes(job.bag)
     found: list[Mapping[str, Any]] = []
     failed: list[Mapping[str, str]] = []

@@ -9,16 +9,16 @@ from evidence.recorded_examples import BRANCH, TICKS, recorded
 from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.episode import BagEpisode
-from trace_memory_ros.evidence.bag_evaluation import (
+from trace_memory_ros.evidence.evaluator import (
     NO_BRANCH,
     EpisodeEvaluator,
     EvidenceSettings,
     donors,
     evaluate_episodes,
 )
-from trace_memory_ros.evidence.evidence import EpisodeEvidence
-from trace_memory_ros.evidence.history_evidence import CLOCK_ALONE, NO_WRITE, ONE_SLOT
-from trace_memory_ros.evidence.history_transforms import transforms
+from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
+from trace_memory_ros.evidence.history.transforms import transforms
+from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.runtime.clock import PathLength
 
 CLOCK = PathLength(0.8, 0.3)
@@ -67,9 +67,9 @@ def test_everything_is_there_and_survives_json(tmp_path: Path) -> None:
 
 
 def test_an_episodes_evidence_does_not_hang_on_what_was_evaluated_before(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    one, other = evaluate_episodes(pair(), ears)
-    back = evaluate_episodes(pair()[::-1], ears)
+    made = evaluator(tmp_path)
+    one, other = evaluate_episodes(pair(), made)
+    back = evaluate_episodes(pair()[::-1], made)
     assert without_latency(back[1]) == without_latency(one)
     assert without_latency(back[0]) == without_latency(other)
 
@@ -106,9 +106,9 @@ def test_without_branches_the_writes_still_come(tmp_path: Path) -> None:
 
 
 def test_without_actions_or_another_label_nothing_is_decided_but_chunks_are_compared(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    (silent,) = evaluate_episodes([recorded(actions=False)], ears)
-    (alone,) = evaluate_episodes([recorded()], ears)
+    made = evaluator(tmp_path)
+    (silent,) = evaluate_episodes([recorded(actions=False)], made)
+    (alone,) = evaluate_episodes([recorded()], made)
     assert "have none" in silent.branches[0].reasons["decision"]
     assert "only 'left'" in alone.branches[0].reasons["decision"]
     for one in (silent, alone):
@@ -122,13 +122,13 @@ def test_without_actions_or_another_label_nothing_is_decided_but_chunks_are_comp
 
 
 def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    (gaps,) = evaluate_episodes([recorded(unusable=(5, 6, 12))], ears)
+    made = evaluator(tmp_path)
+    (gaps,) = evaluate_episodes([recorded(unusable=(5, 6, 12))], made)
     assert gaps.ticks_stale == 3
     assert gaps.stability[0].ticks == BRANCH - 3
     assert {5, 6, 12}.isdisjoint(w.tick for w in gaps.attributions[0].writes)
     assert gaps.faults == ("joint_states: stale",)
-    (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], ears)
+    (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], made)
     assert blind.branches == ()
     assert blind.reasons["branches"] == f"the observation at the branch, tick {BRANCH}, cannot be used"
 
@@ -154,7 +154,7 @@ def test_nothing_remembered_has_no_direction(tmp_path: Path) -> None:
 def gated(folder: Path, limit: float | None = None) -> EpisodeEvaluator:
     """TRACE behind a gate that opens where one content feature is above `limit`, by default its value at tick 0."""
     made = evaluator(folder, "trace+gate")
-    contents = torch.stack([made.listener.contents(e.images[:BRANCH], e.state[:BRANCH]) for e in pair()])
+    contents = torch.stack([made.scanner.contents(e.images[:BRANCH], e.state[:BRANCH]) for e in pair()])
     begin = contents[:, 0].amax(dim=0)
     feature = int((contents > begin).sum(dim=(0, 1)).argmax())
     gate = made.runtime.model.memory.get_submodule("gate")
