@@ -47,9 +47,9 @@ def evaluate_from(args: argparse.Namespace) -> int:
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
     page = write_bag_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
     evidence = write_evaluation(out, evaluation)
-    said = verdict(evaluation)
+    found = verdict(evaluation)
     figures = {
-        "verdict": said.figures(),
+        "verdict": found.figures(),
         "model_id": evaluation.model.model_id,
         "path_feeds": evaluation.model.path_feeds,
         "settings": dict(evaluation.settings),
@@ -58,7 +58,8 @@ def evaluate_from(args: argparse.Namespace) -> int:
     }
     path = write_summary(out, command, figures)
     show(evaluation)
-    console.print(said.sentence, style="bold", highlight=False, soft_wrap=True)
+    for sentence in found.sentences:
+        console.print(sentence, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(f"report {page}, figures {path}, evidence {evidence}", highlight=False, soft_wrap=True)
     return 0 if evaluation.episodes else 1
 

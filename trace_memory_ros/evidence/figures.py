@@ -205,7 +205,7 @@ def _accuracy(by_task: ByTask) -> dict[str, Any] | None:
     if not known:
         return None
     low, high = wilson_interval(sum(known), len(known))
-    return {"mean": sum(known) / len(known), "ci95": [low, high], "decisions": len(known)}
+    return {"mean": sum(known) / len(known), "ci95": [low, high], "right": sum(known), "decisions": len(known)}
 
 
 def _all(by_task: ByTask) -> list[EpisodeEvidence]:
