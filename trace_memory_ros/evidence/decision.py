@@ -19,7 +19,7 @@ NO_POLICY = "the checkpoint holds a memory without a policy"
 
 
 class ChunkHead:
-    """A checkpoint's policy as a function of what memory says, at one recorded observation; chunks are normalised."""
+    """A checkpoint's policy as a function of the readout, at one recorded observation; chunks are normalised."""
 
     def __init__(self, policy: ChunkModule) -> None:
         self.policy = policy.eval()

@@ -13,7 +13,7 @@ Chunk = NDArray[np.float32]
 """Normalised actions `(H, A)`, NaN where there is none."""
 
 
-class Decision(NamedTuple):
+class BranchDecision(NamedTuple):
     """label: of the nearest reference. margin: how much nearer it is than the next, in action standard deviations."""
 
     label: str
@@ -73,14 +73,14 @@ def _mean(recorded: list[BranchActions], left_out: str | None) -> Chunk:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
 
 
-def decide(chunk: Chunk, references: Mapping[str, Chunk]) -> Decision:
+def decide(chunk: Chunk, references: Mapping[str, Chunk]) -> BranchDecision:
     """The label whose reference is nearest to `chunk` `(H, A)`, by mean absolute error over the steps that all have.
 
     Two or more references. Where two are equally near, the label that sorts first, by a margin of 0.
     """
     common = np.isfinite(np.stack([chunk, *references.values()])).all(axis=0)
     distances = sorted((chunk_distance(chunk[common], ref[common]), label) for label, ref in references.items())
-    return Decision(distances[0][1], distances[1][0] - distances[0][0])
+    return BranchDecision(distances[0][1], distances[1][0] - distances[0][0])
 
 
 def chunk_distance(one: Chunk, other: Chunk) -> float:

@@ -7,14 +7,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from trace_memory_ros.evidence import bag_charts as charts
-from trace_memory_ros.evidence import bag_tables as tables
-from trace_memory_ros.evidence import bag_texts as texts
-from trace_memory_ros.evidence.bag_verdict import Answer, change_without, verdict
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EpisodeEvidence, Evaluation, Reasons
-from trace_memory_ros.evidence.evidence_figures import figures_of
-from trace_memory_ros.evidence.history_transforms import NEGATIVE_CONTROL
-from trace_memory_ros.evidence.moment_chart import Film, moment_chart
+from trace_memory_ros.evidence.figures import figures_of
+from trace_memory_ros.evidence.history.transforms import NEGATIVE_CONTROL
+from trace_memory_ros.evidence.report import charts, tables, texts
+from trace_memory_ros.evidence.report.moment_chart import CameraFrames, moment_chart
+from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation, Reasons
+from trace_memory_ros.evidence.verdict import Answer, change_without, verdict
 from trace_memory_ros.measure.drawing import colour_of
 from trace_memory_ros.measure.page import FIGURE, whole_page
 from trace_memory_ros.measure.summary import commit, machine
@@ -24,34 +22,34 @@ MOST_LISTED = 40
 """More episodes than this are folded away."""
 MOST_LABELS, MOST_WRONG = 4, 2
 """How many labels get a decision shown, and how many wrong decisions are shown besides."""
-Films = Callable[[EpisodeEvidence], Film | None]
+FramesOf = Callable[[EpisodeEvidence], CameraFrames | None]
 """Gives what an episode's cameras showed, or None where the frames are gone."""
 Shown = tuple[EpisodeEvidence, AttributionEvidence]
 
 
-def no_film(episode: EpisodeEvidence) -> Film | None:
+def no_frames(episode: EpisodeEvidence) -> CameraFrames | None:
     """No frames of any episode."""
     return None
 
 
-def write_bag_report(out_dir: Path, command: str, evaluation: Evaluation, films: Films = no_film) -> Path:
+def write_bag_report(out_dir: Path, command: str, evaluation: Evaluation, frames_of: FramesOf = no_frames) -> Path:
     """Write `<out_dir>/index.html`, which needs no other file and no network; returns its path.
 
-    films: asked for the frames of the few episodes that are shown.
+    frames_of: asked for the frames of the few episodes that are shown.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     path = out_dir / FILE_NAME
     title = f"Does the policy use earlier evidence? {evaluation.model.task}, {evaluation.model.mechanism}"
-    path.write_text(whole_page(title, "".join(_sections(command, evaluation, films))), encoding="utf-8")
+    path.write_text(whole_page(title, "".join(_sections(command, evaluation, frames_of))), encoding="utf-8")
     return path
 
 
-def _sections(command: str, evaluation: Evaluation, films: Films) -> Iterator[str]:
+def _sections(command: str, evaluation: Evaluation, frames_of: FramesOf) -> Iterator[str]:
     figures = evaluation.figures or figures_of(evaluation.episodes)
     model, episodes = evaluation.model, evaluation.episodes
     paper = model.mechanism == "trace"
     yield _head(evaluation, figures)
-    yield _section("Which moment a decision came from", texts.MOMENTS, _moments(evaluation, films))
+    yield _section("Which moment a decision came from", texts.MOMENTS, _moments(evaluation, frames_of))
     yield _section("All decisions", texts.ALL, _all_decisions(evaluation))
     yield _section("What is read at the branch", texts.READS, _reads(evaluation))
     yield _section("Other histories, same branch", texts.TRANSFORMS, _transforms(evaluation, figures, paper))
@@ -138,16 +136,16 @@ def _strength(shown: Shown) -> float:
     return change_without(strongest)
 
 
-def _moments(evaluation: Evaluation, films: Films) -> str:
+def _moments(evaluation: Evaluation, frames_of: FramesOf) -> str:
     shown = shown_decisions(evaluation)
     if not shown:
         parts = [r for e in evaluation.episodes for r in (e.reasons, *(a.reasons for a in e.attributions))]
         return _missing(_why(parts, "attributions", "writes")) if evaluation.episodes else ""
     figures = []
     for place, (episode, attribution) in enumerate(shown):
-        film = films(episode)
-        svg = moment_chart(episode, attribution, film, f"moment{place}")
-        gone = "" if film else " The camera frames of this episode are no longer there."
+        frames = frames_of(episode)
+        svg = moment_chart(episode, attribution, frames, f"moment{place}")
+        gone = "" if frames else " The camera frames of this episode are no longer there."
         figures.append(
             f"<h3>{_title(episode, attribution)}</h3>" + FIGURE.format(svg=svg, caption=_caption(attribution) + gone)
         )

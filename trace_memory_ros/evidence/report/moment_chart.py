@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence.bag_verdict import flips_without, matters
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EpisodeEvidence, WriteAttribution
+from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, WriteAttribution
+from trace_memory_ros.evidence.verdict import flips_without, matters
 from trace_memory_ros.measure.drawing import BRANCH, CUE, FAINT, PATH, STYLE, TRACE, heatmap, svg
 
 TILES = 10
@@ -25,19 +25,21 @@ _MOST_CAMERAS = 3
 
 
 @dataclass(frozen=True)
-class Film:
+class CameraFrames:
     """What an episode's cameras showed: images `(T, C, P, P, 3)` uint8 RGB, one row of them a tick."""
 
     cameras: tuple[str, ...]
     images: NDArray[np.uint8]
 
 
-def moment_chart(episode: EpisodeEvidence, attribution: AttributionEvidence, film: Film | None, name: str) -> str:
-    """SVG of one decision, from the episode's begin to the decision; without `film` it has no camera strip.
+def moment_chart(
+    episode: EpisodeEvidence, attribution: AttributionEvidence, frames: CameraFrames | None, name: str
+) -> str:
+    """SVG of one decision, from the episode's begin to the decision; without `frames` it has no camera strip.
 
     The frame of the moment that matters most and the frame of the decision are framed. name: unique on the page.
     """
-    cameras = film.cameras[:_MOST_CAMERAS] if film else ()
+    cameras = frames.cameras[:_MOST_CAMERAS] if frames else ()
     slots = len(episode.timeline.read_weights[0])
     shares_in = [max(0.5, min(0.16 * slots, 1.4))] * 2 if slots > 1 else []
     heights_in = [_TILE_IN] * len(cameras) + [1.15, 0.42, *shares_in]
@@ -49,8 +51,8 @@ def moment_chart(episode: EpisodeEvidence, attribution: AttributionEvidence, fil
         end_s = float(max(time_s[attribution.branch_tick], 1e-3))
         strongest = attribution.strongest if matters(attribution) else None
         for row, (ax, camera) in enumerate(zip(axes, cameras, strict=False)):
-            assert film is not None
-            _strip(ax, film.images[:, row], time_s, attribution.branch_tick, strongest)
+            assert frames is not None
+            _strip(ax, frames.images[:, row], time_s, attribution.branch_tick, strongest)
             _name(ax, camera.replace("_", "\n"))
         panels = axes[len(cameras) :]
         _changes(panels[0], attribution, time_s)

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.evidence.history_transforms import Path
+from trace_memory_ros.evidence.history.transforms import Path
 from trace_memory_ros.memory.base import MemoryInput, Readout, WriteRecord
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.image import thumbnails
@@ -21,8 +21,8 @@ from trace_memory_ros.runtime.model import MemoryModel
 ENCODED_AT_ONCE = 64
 
 
-class Heard(NamedTuple):
-    """What the memory made of a history of T ticks, batch 1.
+class ScannedHistory(NamedTuple):
+    """What an open-loop scan of a history of T ticks gave, batch 1.
 
     due: `(D,)` ticks at which the clock asked for a write; evidence: the inputs there `(1, D, ...)`; record: of those
     writes `(1, D, ...)`; now: the input at the last tick `(1, ...)`; readout: what is recalled there.
@@ -54,8 +54,8 @@ class Heard(NamedTuple):
         return rows
 
 
-class HistoryListener:
-    """A checkpoint's memory that is given contents and path apart.
+class HistoryScanner:
+    """Scans histories into a checkpoint's memory, open loop, with contents and path given apart.
 
     With the identity path its readout is that of `MemoryRuntime` over the same ticks, to 1e-5: the writes are one scan
     here.
@@ -81,7 +81,7 @@ class HistoryListener:
         return torch.cat(parts)
 
     @torch.inference_mode()
-    def hear(self, contents: Tensor, path: Path) -> Heard:
+    def scan(self, contents: Tensor, path: Path) -> ScannedHistory:
         """Write `contents` `(T, d_e)` along `path` of T ticks, T >= 1, as the clock says, and recall at the last tick.
 
         Raises ValueError where the two are not of one length.
@@ -96,7 +96,7 @@ class HistoryListener:
         now = memory.embed(MemoryInput(contents[-1:], xi[-1:], delta[-1:], anchor))
         everywhere = torch.ones(1, len(due), dtype=torch.bool)
         _, state, record = memory.scan(evidence, memory.initial_state(1), everywhere)
-        return Heard(due, evidence, record, now, memory.read(now, state))
+        return ScannedHistory(due, evidence, record, now, memory.read(now, state))
 
     def due(self, path: Path) -> NDArray[np.int64]:
         """The ticks at which the update clock asks for a write."""

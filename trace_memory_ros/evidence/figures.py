@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.evidence import diagnostics
-from trace_memory_ros.evidence.evidence import EpisodeEvidence, StabilityEvidence, TransformEvidence
-from trace_memory_ros.evidence.history_transforms import ORDER_PRESERVING
+from trace_memory_ros.evidence.history.transforms import ORDER_PRESERVING
+from trace_memory_ros.evidence.results import EpisodeEvidence, StabilityEvidence, TransformEvidence
 from trace_memory_ros.measure.statistics import wilson_interval
 
 RESAMPLES = 2_000
@@ -205,7 +205,7 @@ def _accuracy(by_task: ByTask) -> dict[str, Any] | None:
     if not known:
         return None
     low, high = wilson_interval(sum(known), len(known))
-    return {"mean": sum(known) / len(known), "ci95": [low, high], "decisions": len(known)}
+    return {"mean": sum(known) / len(known), "ci95": [low, high], "right": sum(known), "decisions": len(known)}
 
 
 def _all(by_task: ByTask) -> list[EpisodeEvidence]:

@@ -14,9 +14,17 @@ from fixtures import tiny_checkpoint
 from fleet_jobs import killed_over
 from learning.tiny_bags import recording, write_bags
 
-from trace_memory_ros.evidence.bag_evaluation import EvidenceSettings
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluate_bags, film_of, unique_names
-from trace_memory_ros.evidence.evidence import EpisodeEvidence, Evaluation
+import trace_memory_ros
+from trace_memory_ros.evidence.evaluator import EvidenceSettings
+from trace_memory_ros.evidence.fleet import (
+    FleetPlan,
+    evaluate_bags,
+    frames_of,
+    remedy_for,
+    source_digest,
+    unique_names,
+)
+from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation
 from trace_memory_ros.measure.fleet import Executor, Step, executor
 from trace_memory_ros.measure.workers import do_all
 
@@ -28,7 +36,7 @@ def here(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any]
     return []
 
 
-class Heard:
+class LastPhase:
     """What a run said of each bag in its last phase."""
 
     def begin(self, phase: str, total: int) -> None:
@@ -78,21 +86,21 @@ def test_every_episode_is_evaluated_and_the_broken_bag_is_listed(bags: list[Path
 def test_a_killed_worker_costs_its_bag_and_the_next_run_goes_on(
     bags: list[Path], model: Path, expected: Evaluation, tmp_path: Path
 ) -> None:
-    plan, victim, heard = FleetPlan(model, recording(), tmp_path), bags[2].name, Heard()
+    plan, victim, phase = FleetPlan(model, recording(), tmp_path), bags[2].name, LastPhase()
 
     def deadly(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any], None], /) -> Any:
         decoding = isinstance(jobs[0], Path)
         return here(work, jobs, report) if decoding else do_all(partial(killed_over, victim, work), jobs, 2, report)
 
-    first = evaluate_bags(bags, plan, deadly, heard)
-    assert heard.phase == "evaluated" and heard.how.pop(victim) == "failed"
-    assert set(heard.how.values()) == {"done"} and len(heard.how) == 3
+    first = evaluate_bags(bags, plan, deadly, phase)
+    assert phase.phase == "evaluated" and phase.how.pop(victim) == "failed"
+    assert set(phase.how.values()) == {"done"} and len(phase.how) == 3
     assert {Path(fault.bag).name: fault.what for fault in first.failed}[victim] == "the process that did it died"
     left = [e for e in expected.episodes if Path(e.bag).name != victim]
     assert timeless(first.episodes) == timeless(left)
-    second = evaluate_bags(bags, plan, here, heard)
-    assert heard.how.pop(victim) == "done"
-    assert set(heard.how.values()) == {"kept"}
+    second = evaluate_bags(bags, plan, here, phase)
+    assert phase.how.pop(victim) == "done"
+    assert set(phase.how.values()) == {"kept"}
     assert timeless(second.episodes) == timeless(expected.episodes)
     assert second.failed == expected.failed
     assert second.figures == expected.figures
@@ -108,29 +116,47 @@ def test_ray_finds_the_same(bags: list[Path], model: Path, expected: Evaluation,
 
 def test_kept_results_are_of_the_same_content_settings_and_model(bags: list[Path], model: Path, tmp_path: Path) -> None:
     sound = [bag for bag in bags if bag.name != "broken"][:2]
-    plan, heard = FleetPlan(model, recording(), tmp_path / "cache"), Heard()
-    evaluate_bags(sound, plan, here, heard)
+    plan, phase = FleetPlan(model, recording(), tmp_path / "cache"), LastPhase()
+    evaluate_bags(sound, plan, here, phase)
     moved = [Path(shutil.copytree(bag, tmp_path / "moved" / bag.name)) for bag in sound]
-    found = evaluate_bags(moved, plan, here, heard)
-    assert set(heard.how.values()) == {"kept"}
+    found = evaluate_bags(moved, plan, here, phase)
+    assert set(phase.how.values()) == {"kept"}
     assert [e.bag for e in found.episodes] == [str(bag) for bag in moved]
-    evaluate_bags(sound, replace(plan, settings=EvidenceSettings(seed=1)), here, heard)
-    assert set(heard.how.values()) == {"done"}
+    evaluate_bags(sound, replace(plan, settings=EvidenceSettings(seed=1)), here, phase)
+    assert set(phase.how.values()) == {"done"}
     other = tmp_path / "other"
     tiny_checkpoint(other, "gru", observation=recording().observation)
-    evaluate_bags(sound, replace(plan, checkpoint=other), here, heard)
-    assert set(heard.how.values()) == {"done"}
+    evaluate_bags(sound, replace(plan, checkpoint=other), here, phase)
+    assert set(phase.how.values()) == {"done"}
+
+
+def test_an_error_is_not_put_down_to_a_lack_of_memory() -> None:
+    assert "memory" in remedy_for("the process that did it died")
+    assert "report" in remedy_for("KeyError: 'odd'")
+
+
+def test_kept_results_are_of_the_source_that_made_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "trace_memory_ros"
+    shutil.copytree(Path(trace_memory_ros.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__", "msg"))
+    monkeypatch.setattr(trace_memory_ros, "__file__", str(root / "__init__.py"))
+    before = source_digest.__wrapped__()
+    for room in ("evidence", "memory", "files"):
+        file = min((root / room).rglob("*.py"))
+        file.write_text(file.read_text(encoding="utf-8") + "# changed", encoding="utf-8")
+        after = source_digest.__wrapped__()
+        assert after != before, room
+        before = after
 
 
 def test_films_come_from_the_cache_of_decoded_bags(
     bags: list[Path], expected: Evaluation, model: Path, tmp_path: Path
 ) -> None:
     plan = FleetPlan(model, recording(), tmp_path)
-    film = film_of(plan, expected.episodes[0])
-    assert film is not None
-    assert film.cameras == ("eye_0",)
-    assert len(film.images) == expected.episodes[0].ticks
-    assert film_of(plan, replace(expected.episodes[0], bag=str(bags[0].parent / "broken"))) is None
+    frames = frames_of(plan, expected.episodes[0])
+    assert frames is not None
+    assert frames.cameras == ("eye_0",)
+    assert len(frames.images) == expected.episodes[0].ticks
+    assert frames_of(plan, replace(expected.episodes[0], bag=str(bags[0].parent / "broken"))) is None
 
 
 def test_bags_of_one_name_are_told_apart_by_their_folders() -> None:

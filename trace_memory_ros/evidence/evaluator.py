@@ -1,4 +1,4 @@
-"""What one recorded episode tells about a checkpoint's memory: replay, transforms, longer histories, attribution."""
+"""What one recorded episode shows of a checkpoint's memory: replay, transforms, longer histories, attribution."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence import diagnostics
-from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
-from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
+from trace_memory_ros.evidence.attribution.cues import attribution_evidence
+from trace_memory_ros.evidence.branch_moment import BranchMoment, BranchOutcome
 from trace_memory_ros.evidence.decision import ChunkHead, recorded_chunk
 from trace_memory_ros.evidence.episode_replay import Replayed, replay
-from trace_memory_ros.evidence.evidence import (
-    EpisodeEvidence,
-    ModelFacts,
-    StabilityEvidence,
-    TransformEvidence,
-)
-from trace_memory_ros.evidence.history_evidence import (
+from trace_memory_ros.evidence.history.comparison import (
+    NO_WRITE,
     ONE_SLOT,
     branch_evidence,
     recorded_stability,
@@ -31,9 +26,15 @@ from trace_memory_ros.evidence.history_evidence import (
     stability_evidence,
     transform_evidence,
 )
-from trace_memory_ros.evidence.history_pass import HistoryListener
-from trace_memory_ros.evidence.history_transforms import TransformStrength, transforms
-from trace_memory_ros.evidence.stability import History, extensions
+from trace_memory_ros.evidence.history.longer import History, extensions
+from trace_memory_ros.evidence.history.scan import HistoryScanner
+from trace_memory_ros.evidence.history.transforms import TransformStrength, transforms
+from trace_memory_ros.evidence.results import (
+    EpisodeEvidence,
+    ModelFacts,
+    StabilityEvidence,
+    TransformEvidence,
+)
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
@@ -66,7 +67,7 @@ class EpisodeEvaluator:
         self.settings = settings or EvidenceSettings()
         self.checkpoint = load(checkpoint)
         self.runtime = MemoryRuntime(self.checkpoint)
-        self.listener = HistoryListener(self.checkpoint.config, self.runtime.model)
+        self.scanner = HistoryScanner(self.checkpoint.config, self.runtime.model)
         self.head = ChunkHead.of(self.checkpoint)
 
     @property
@@ -109,7 +110,7 @@ class EpisodeEvaluator:
         stability, lacking = self._stability(episode.name, *found[0], donor) if found else ((), {})
         chance = route_by_chance(*found[0]) if found else None
         if chance is None:
-            reasons["route_by_chance"] = refused or ONE_SLOT
+            reasons["route_by_chance"] = refused or (ONE_SLOT if replayed.routes.shape[1] < 2 else NO_WRITE)
         settings, routes = self.settings, replayed.routes
         return EpisodeEvidence(
             name=episode.name,
@@ -148,7 +149,7 @@ class EpisodeEvaluator:
         if last < 0:
             return [], refused
         ticks = np.flatnonzero(usable[: last + 1])
-        whole = History(self.listener.contents(episode.images[ticks], episode.state[ticks]), episode.state[ticks])
+        whole = History(self.scanner.contents(episode.images[ticks], episode.state[ticks]), episode.state[ticks])
         moments = []
         for branch in sorted(episode.branches, key=lambda branch: branch.tick):
             if not usable[branch.tick]:
@@ -161,22 +162,22 @@ class EpisodeEvaluator:
                     stamps_ns=episode.stamps_ns[ticks[:count]],
                     history=History(whole.contents[:count], whole.states[:count]),
                     images=episode.images[branch.tick],
-                    listener=self.listener,
+                    scanner=self.scanner,
                     head=self.head,
                     references=references.without(episode.name),
                 )
             )
         return moments, refused
 
-    def _transforms(self, name: str, moment: BranchMoment, recorded: Outcome) -> tuple[TransformEvidence, ...]:
+    def _transforms(self, name: str, moment: BranchMoment, recorded: BranchOutcome) -> tuple[TransformEvidence, ...]:
         found = []
         for kind, transform in transforms(self.settings.strength).items():
-            path = transform(moment.history.states, self.listener.spread, self._chance(name, kind))
+            path = transform(moment.history.states, self.scanner.spread, self._chance(name, kind))
             found.append(transform_evidence(moment, recorded, kind, path))
         return tuple(found)
 
     def _stability(
-        self, name: str, moment: BranchMoment, recorded: Outcome, donor: BagEpisode | None
+        self, name: str, moment: BranchMoment, recorded: BranchOutcome, donor: BagEpisode | None
     ) -> tuple[tuple[StabilityEvidence, ...], dict[str, str]]:
         """Rows of table 12, and why some are missing."""
         found, reasons = [recorded_stability(moment, recorded)], {}
@@ -194,7 +195,7 @@ class EpisodeEvaluator:
         if not donor.branches:
             return None
         ticks = np.flatnonzero(donor.usable[: min(branch.tick for branch in donor.branches) + 1])
-        return History(self.listener.contents(donor.images[ticks], donor.state[ticks]), donor.state[ticks])
+        return History(self.scanner.contents(donor.images[ticks], donor.state[ticks]), donor.state[ticks])
 
     def _chance(self, episode: str, what: str) -> np.random.Generator:
         """The same draws for an episode whoever evaluates it, and whatever was evaluated before."""
@@ -220,7 +221,7 @@ def evaluate_episodes(
     evaluator: EpisodeEvaluator,
     report: Callable[[EpisodeEvidence], None] = lambda evidence: None,
 ) -> list[EpisodeEvidence]:
-    """Evaluate episodes one after the other, each against the references of all; `report` hears of each."""
+    """Evaluate episodes one after the other, each against the references of all; `report` is called with each."""
     references = BranchReferences(actions for episode in episodes for actions in evaluator.branch_actions(episode))
     lent = donors([first_label(episode) for episode in episodes])
     found = []

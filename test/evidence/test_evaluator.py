@@ -4,20 +4,21 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from evidence.recorded_examples import BRANCH, TICKS, recorded
 from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.episode import BagEpisode
-from trace_memory_ros.evidence.bag_evaluation import (
+from trace_memory_ros.evidence.evaluator import (
     NO_BRANCH,
     EpisodeEvaluator,
     EvidenceSettings,
     donors,
     evaluate_episodes,
 )
-from trace_memory_ros.evidence.evidence import EpisodeEvidence
-from trace_memory_ros.evidence.history_evidence import CLOCK_ALONE, ONE_SLOT
-from trace_memory_ros.evidence.history_transforms import transforms
+from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
+from trace_memory_ros.evidence.history.transforms import transforms
+from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.runtime.clock import PathLength
 
 CLOCK = PathLength(0.8, 0.3)
@@ -66,9 +67,9 @@ def test_everything_is_there_and_survives_json(tmp_path: Path) -> None:
 
 
 def test_an_episodes_evidence_does_not_hang_on_what_was_evaluated_before(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    one, other = evaluate_episodes(pair(), ears)
-    back = evaluate_episodes(pair()[::-1], ears)
+    made = evaluator(tmp_path)
+    one, other = evaluate_episodes(pair(), made)
+    back = evaluate_episodes(pair()[::-1], made)
     assert without_latency(back[1]) == without_latency(one)
     assert without_latency(back[0]) == without_latency(other)
 
@@ -105,9 +106,9 @@ def test_without_branches_the_writes_still_come(tmp_path: Path) -> None:
 
 
 def test_without_actions_or_another_label_nothing_is_decided_but_chunks_are_compared(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    (silent,) = evaluate_episodes([recorded(actions=False)], ears)
-    (alone,) = evaluate_episodes([recorded()], ears)
+    made = evaluator(tmp_path)
+    (silent,) = evaluate_episodes([recorded(actions=False)], made)
+    (alone,) = evaluate_episodes([recorded()], made)
     assert "have none" in silent.branches[0].reasons["decision"]
     assert "only 'left'" in alone.branches[0].reasons["decision"]
     for one in (silent, alone):
@@ -121,13 +122,13 @@ def test_without_actions_or_another_label_nothing_is_decided_but_chunks_are_comp
 
 
 def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: Path) -> None:
-    ears = evaluator(tmp_path)
-    (gaps,) = evaluate_episodes([recorded(unusable=(5, 6, 12))], ears)
+    made = evaluator(tmp_path)
+    (gaps,) = evaluate_episodes([recorded(unusable=(5, 6, 12))], made)
     assert gaps.ticks_stale == 3
     assert gaps.stability[0].ticks == BRANCH - 3
     assert {5, 6, 12}.isdisjoint(w.tick for w in gaps.attributions[0].writes)
     assert gaps.faults == ("joint_states: stale",)
-    (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], ears)
+    (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], made)
     assert blind.branches == ()
     assert blind.reasons["branches"] == f"the observation at the branch, tick {BRANCH}, cannot be used"
 
@@ -148,6 +149,45 @@ def test_nothing_remembered_has_no_direction(tmp_path: Path) -> None:
     assert "zero" in one.transforms[0].reasons["readout_cosine"]
     assert one.attributions[0].writes == ()
     assert one.attributions[0].reasons["writes"]
+
+
+def gated(folder: Path, limit: float | None = None) -> EpisodeEvaluator:
+    """TRACE behind a gate that opens where one content feature is above `limit`, by default its value at tick 0."""
+    made = evaluator(folder, "trace+gate")
+    contents = torch.stack([made.scanner.contents(e.images[:BRANCH], e.state[:BRANCH]) for e in pair()])
+    begin = contents[:, 0].amax(dim=0)
+    feature = int((contents > begin).sum(dim=(0, 1)).argmax())
+    gate = made.runtime.model.memory.get_submodule("gate")
+    with torch.no_grad():
+        for parameter in gate.parameters():
+            parameter.zero_()
+        gate.get_parameter("seen.weight")[:, feature] = 1.0
+        gate.get_parameter("seen.bias").fill_(-float(begin[feature]) - 1e-6 if limit is None else -limit)
+        gate.get_parameter("logit.weight").fill_(1.0)
+    return made
+
+
+def test_an_episode_whose_gate_refuses_the_first_tick_is_evaluated(tmp_path: Path) -> None:
+    for one in evaluate_episodes(pair(), gated(tmp_path)):
+        first = one.timeline.write_ticks[0]
+        assert 0 < first < BRANCH
+        assert one.reasons == {}
+        similarities = [t.route_similarity for t in one.transforms]
+        assert all(value is not None and 0 <= value <= 100 for value in similarities)
+        offset = one.transform("state_offset")
+        assert offset is not None
+        assert offset.route_similarity == pytest.approx(100, abs=1e-4)
+        assert one.attributions[0].earlier is not None
+
+
+def test_an_episode_in_which_the_gate_refuses_everything_is_evaluated_and_says_so(tmp_path: Path) -> None:
+    one = evaluate_episodes(pair(), gated(tmp_path, limit=1e6))[0]
+    assert one.timeline.write_ticks == ()
+    assert one.branches[0].decision in ("left", "right")
+    assert one.reasons["route_by_chance"] == NO_WRITE
+    assert {t.route_similarity for t in one.transforms} == {None}
+    assert {t.reasons["route_similarity"] for t in one.transforms} == {NO_WRITE}
+    assert json.dumps(one.to_dict(), allow_nan=False)
 
 
 def test_donors_have_another_label_where_there_is_one() -> None:

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.evidence import diagnostics
-from trace_memory_ros.evidence.branch_moment import NO_READOUT, BranchMoment, Outcome
-from trace_memory_ros.evidence.evidence import (
+from trace_memory_ros.evidence.branch_moment import NO_READOUT, BranchMoment, BranchOutcome
+from trace_memory_ros.evidence.history.longer import Extension, History, extended
+from trace_memory_ros.evidence.history.transforms import Path
+from trace_memory_ros.evidence.results import (
     BranchEvidence,
     StabilityEvidence,
     TransformEvidence,
 )
-from trace_memory_ros.evidence.history_transforms import Path
-from trace_memory_ros.evidence.stability import Extension, History, extended
 from trace_memory_ros.policies.references import chunk_distance
 
 ONE_SLOT = "a memory of fewer than two slots has nothing to route"
@@ -23,9 +23,9 @@ NO_WRITE = "no write fell before the branch"
 FEW_WRITES = "fewer than two writes fell before the branch"
 
 
-def branch_evidence(moment: BranchMoment, recorded: Outcome) -> BranchEvidence:
+def branch_evidence(moment: BranchMoment, recorded: BranchOutcome) -> BranchEvidence:
     """What is decided at a branch."""
-    decision, readout = recorded.decision, recorded.heard.readout
+    decision, readout = recorded.decision, recorded.scanned.readout
     reasons = {} if decision else dict.fromkeys(("decision", "correct", "margin"), moment.undecided)
     if decision and not moment.label:
         reasons["correct"] = "the annotation does not say which branch is right"
@@ -40,28 +40,26 @@ def branch_evidence(moment: BranchMoment, recorded: Outcome) -> BranchEvidence:
     )
 
 
-def route_by_chance(moment: BranchMoment, recorded: Outcome) -> float | None:
-    """Eq. 14 between all pairs of ticks of the recorded history: the score of routes that have nothing in common but
-    how often each slot is written. None for fewer than two slots."""
-    heard = recorded.heard
-    if heard.routes.shape[1] < 2 or not moment.before:
+def route_by_chance(moment: BranchMoment, recorded: BranchOutcome) -> float | None:
+    """`diagnostics.chance_similarity` of the ticks before the branch. None for fewer than two slots, and no write."""
+    scanned = recorded.scanned
+    if scanned.routes.shape[1] < 2:
         return None
-    routes = diagnostics.routes_at(np.arange(moment.before), heard.writes, heard.routes)
-    mean = (routes / np.linalg.norm(routes, axis=1, keepdims=True)).mean(axis=0)
-    return 100.0 * float(mean @ mean)
+    return diagnostics.chance_similarity(
+        diagnostics.routes_at(np.arange(moment.before), scanned.writes, scanned.routes)
+    )
 
 
-def transform_evidence(moment: BranchMoment, recorded: Outcome, name: str, path: Path) -> TransformEvidence:
+def transform_evidence(moment: BranchMoment, recorded: BranchOutcome, name: str, path: Path) -> TransformEvidence:
     """Eq. 14-20 of the history along `path` against `recorded`, the outcome along the recorded path."""
-    found = moment.outcome(moment.listener.hear(moment.history.contents, path))
+    found = moment.outcome(moment.scanner.scan(moment.history.contents, path))
     branch = len(path) - 1
     before, reference = _before(found, branch), _before(recorded, branch)
-    reasons = {} if moment.listener.model.uses_signature else {"path": CLOCK_ALONE}
-    similarity = at_writes = None
-    if recorded.heard.routes.shape[1] < 2 or not branch:
-        reasons["route_similarity"] = reasons["route_similarity_at_writes"] = ONE_SLOT if branch else NO_WRITE
-    else:
-        similarity, at_writes = (_similarity(found, recorded, at) for at in (np.arange(branch), reference))
+    reasons = {} if moment.scanner.model.uses_signature else {"path": CLOCK_ALONE}
+    similarity, at_writes = (_similarity(found, recorded, at) for at in (np.arange(branch), reference))
+    for measure, value in (("route_similarity", similarity), ("route_similarity_at_writes", at_writes)):
+        if value is None:
+            reasons[measure] = ONE_SLOT if recorded.scanned.routes.shape[1] < 2 else NO_WRITE
     cosine, agrees = _against(moment, found, recorded, reasons, "action_agreement")
     if cosine is None or agrees is None:
         reasons["branch_consistency"] = "; ".join(dict.fromkeys(reasons[k] for k in _PARTS if k in reasons))
@@ -82,31 +80,37 @@ def transform_evidence(moment: BranchMoment, recorded: Outcome, name: str, path:
     )
 
 
-def recorded_stability(moment: BranchMoment, recorded: Outcome) -> StabilityEvidence:
+def recorded_stability(moment: BranchMoment, recorded: BranchOutcome) -> StabilityEvidence:
     """The first row of table 12: the history as it was recorded."""
     return _stability(moment, recorded, recorded, "reported", 1.0, "the recorded history", moment.before)
 
 
 def stability_evidence(
     moment: BranchMoment,
-    recorded: Outcome,
+    recorded: BranchOutcome,
     extension: Extension,
     donor: History | None,
     rng: np.random.Generator,
 ) -> StabilityEvidence:
     """A further row of table 12. Raises ValueError for too short a history, and for a donor that is not there."""
     contents, path = extended(moment.history, extension, donor, rng)
-    found = moment.outcome(moment.listener.hear(contents, path))
+    found = moment.outcome(moment.scanner.scan(contents, path))
     before = len(path) - 1
     factor = before / moment.before
     return _stability(moment, found, recorded, extension.name, factor, extension.source, before)
 
 
 def _stability(
-    moment: BranchMoment, found: Outcome, recorded: Outcome, name: str, factor: float, source: str, ticks: int
+    moment: BranchMoment,
+    found: BranchOutcome,
+    recorded: BranchOutcome,
+    name: str,
+    factor: float,
+    source: str,
+    ticks: int,
 ) -> StabilityEvidence:
-    heard = found.heard
-    routes = heard.routes[heard.writes < ticks]
+    scanned = found.scanned
+    routes = scanned.routes[scanned.writes < ticks]
     reasons: dict[str, str] = {}
     figures = {
         "slot_churn": diagnostics.churn(routes),
@@ -131,20 +135,22 @@ def _stability(
     )
 
 
-def _before(outcome: Outcome, branch: int) -> NDArray[np.int64]:
+def _before(outcome: BranchOutcome, branch: int) -> NDArray[np.int64]:
     """Ticks of the writes before the branch."""
-    return outcome.heard.writes[outcome.heard.writes < branch]
+    return outcome.scanned.writes[outcome.scanned.writes < branch]
 
 
-def _similarity(one: Outcome, other: Outcome, at: NDArray[np.int64]) -> float:
-    routes = (diagnostics.routes_at(at, outcome.heard.writes, outcome.heard.routes) for outcome in (one, other))
+def _similarity(one: BranchOutcome, other: BranchOutcome, at: NDArray[np.int64]) -> float | None:
+    if other.scanned.routes.shape[1] < 2:
+        return None
+    routes = (diagnostics.routes_at(at, outcome.scanned.writes, outcome.scanned.routes) for outcome in (one, other))
     return diagnostics.route_similarity(*routes)
 
 
 def _against(
-    moment: BranchMoment, found: Outcome, recorded: Outcome, reasons: dict[str, str], agreement: str
+    moment: BranchMoment, found: BranchOutcome, recorded: BranchOutcome, reasons: dict[str, str], agreement: str
 ) -> tuple[float | None, bool | None]:
-    """Cosine of the readouts and whether the same branch is decided, with reasons for what cannot be told."""
+    """Cosine of the readouts and whether the same branch is decided, with reasons for what is unknown."""
     cosine = diagnostics.cosine(found.vector, recorded.vector)
     if cosine is None:
         reasons["readout_cosine"] = NO_READOUT
@@ -154,7 +160,7 @@ def _against(
     return cosine, found.label == recorded.label
 
 
-def _distance(found: Outcome, recorded: Outcome) -> float | None:
+def _distance(found: BranchOutcome, recorded: BranchOutcome) -> float | None:
     if found.chunk is None or recorded.chunk is None:
         return None
     return chunk_distance(found.chunk, recorded.chunk)

@@ -12,8 +12,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence.bag_verdict import change_without, flips_without
-from trace_memory_ros.evidence.evidence import AttributionEvidence, BranchEvidence, EpisodeEvidence
+from trace_memory_ros.evidence.results import AttributionEvidence, BranchEvidence, EpisodeEvidence
+from trace_memory_ros.evidence.verdict import change_without, flips_without
 from trace_memory_ros.measure.drawing import BRANCH, FAINT, INK, RULE, SHARES, STYLE, TRACE, svg
 
 MOST_ROWS = 60

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from trace_memory_ros.evidence.history_transforms import TransformStrength
-from trace_memory_ros.evidence.stability import Extension, History, extended, extensions, repaced
+from trace_memory_ros.evidence.history.longer import Extension, History, extended, extensions, repaced
+from trace_memory_ros.evidence.history.transforms import TransformStrength
 
 TICKS = 41
 

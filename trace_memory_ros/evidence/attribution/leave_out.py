@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.evidence.history_pass import Heard, HistoryListener
-from trace_memory_ros.evidence.history_transforms import States, identity
+from trace_memory_ros.evidence.history.scan import HistoryScanner, ScannedHistory
+from trace_memory_ros.evidence.history.transforms import States, identity
 from trace_memory_ros.memory.base import Memory, Readout
 
 AT_ONCE = 32
@@ -23,14 +23,14 @@ Addresses = tuple[Tensor, Tensor]
 """xi and delta `(B, D + 1, S)`: at the D due ticks and at the last tick."""
 
 
-def windows(heard: Heard, window: int) -> NDArray[np.int64]:
-    """`(W, 2)`: for every write the first and the last index into `heard.due` of the window centred on it.
+def windows(scanned: ScannedHistory, window: int) -> NDArray[np.int64]:
+    """`(W, 2)`: for every write the first and the last index into `scanned.due` of the window centred on it.
 
     Raises ValueError for an even or non-positive window, which has no centre.
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"window = {window}: leave out an odd number of writes, 1 or more")
-    wrote = np.flatnonzero(heard.record.wrote[0].numpy())
+    wrote = np.flatnonzero(scanned.record.wrote[0].numpy())
     places = np.arange(len(wrote))
     first = np.maximum(places - window // 2, 0)
     last = np.minimum(places + window // 2, len(wrote) - 1)
@@ -51,31 +51,33 @@ def standing(states: States, begin: int, end: int) -> States:
     return out
 
 
-def without_stretches(listener: HistoryListener, states: States, heard: Heard, bounds: NDArray[np.int64]) -> Addresses:
+def without_stretches(
+    scanner: HistoryScanner, states: States, scanned: ScannedHistory, bounds: NDArray[np.int64]
+) -> Addresses:
     """Addresses after the stretches of path that led to the writes in each window: from the due tick before it on."""
     found = []
     for first, last in bounds:
-        begin = heard.due[first - 1] if first else 0
-        path = identity(standing(states, int(begin), int(heard.due[last])))
-        found.append(listener.addresses(path, heard.due))
+        begin = scanned.due[first - 1] if first else 0
+        path = identity(standing(states, int(begin), int(scanned.due[last])))
+        found.append(scanner.addresses(path, scanned.due))
     xi, delta = (torch.stack(parts) for parts in zip(*found, strict=True))
     return xi, delta
 
 
 @torch.inference_mode()
 def recall_without(
-    memory: Memory, heard: Heard, kept: NDArray[np.bool_], addresses: Addresses | None = None
+    memory: Memory, scanned: ScannedHistory, kept: NDArray[np.bool_], addresses: Addresses | None = None
 ) -> Readout:
     """What is recalled at the history's last tick with the writes `kept` `(B, D)` alone; fields `(B, ...)`.
 
-    addresses: to write and read with, instead of those that were heard.
+    addresses: to write and read with, instead of the recorded ones.
     """
     parts = []
     for start in range(0, len(kept), AT_ONCE):
         mask = torch.from_numpy(kept[start : start + AT_ONCE])
         rows = mask.shape[0]
-        evidence = heard.evidence._replace(**_expanded(heard.evidence._asdict(), rows))
-        now = heard.now._replace(**_expanded(heard.now._asdict(), rows))
+        evidence = scanned.evidence._replace(**_expanded(scanned.evidence._asdict(), rows))
+        now = scanned.now._replace(**_expanded(scanned.now._asdict(), rows))
         if addresses is not None:
             xi, delta = (part[start : start + AT_ONCE] for part in addresses)
             evidence = memory.embed(evidence._replace(xi=xi[:, :-1], delta=delta[:, :-1], embedded=None))

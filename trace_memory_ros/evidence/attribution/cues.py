@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence import attribution
-from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EarlierLeftOut, WriteAttribution
-from trace_memory_ros.evidence.history_transforms import identity
+from trace_memory_ros.evidence.attribution import leave_out
+from trace_memory_ros.evidence.branch_moment import BranchMoment, BranchOutcome
+from trace_memory_ros.evidence.history.transforms import identity
+from trace_memory_ros.evidence.results import AttributionEvidence, EarlierLeftOut, WriteAttribution
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.references import chunk_distance
 
@@ -28,20 +28,22 @@ class Change(NamedTuple):
     label: str | None
 
 
-def attribution_evidence(moment: BranchMoment, recorded: Outcome, window: int, present_s: float) -> AttributionEvidence:
+def attribution_evidence(
+    moment: BranchMoment, recorded: BranchOutcome, window: int, present_s: float
+) -> AttributionEvidence:
     """What each write, each moment of `window` writes, and all that came more than `present_s` before contributed."""
-    heard, listener = recorded.heard, moment.listener
-    single, around = (attribution.windows(heard, size) for size in (1, window))
+    scanned, scanner = recorded.scanned, moment.scanner
+    single, around = (leave_out.windows(scanned, size) for size in (1, window))
     alone, moments = (
-        _without(moment, recorded, attribution.kept_outside(bounds, len(heard.due))) for bounds in (single, around)
+        _without(moment, recorded, leave_out.kept_outside(bounds, len(scanned.due))) for bounds in (single, around)
     )
     paths: list[Change] | list[None] = [None] * len(around)
-    if listener.model.uses_signature and len(around):
-        addresses = attribution.without_stretches(listener, moment.history.states, heard, around)
-        everything = np.ones((len(around), len(heard.due)), dtype=np.bool_)
+    if scanner.model.uses_signature and len(around):
+        addresses = leave_out.without_stretches(scanner, moment.history.states, scanned, around)
+        everything = np.ones((len(around), len(scanned.due)), dtype=np.bool_)
         paths = _without(moment, recorded, everything, addresses)
-    strengths = heard.strengths.max(axis=1, initial=0.0)
-    rows = zip(heard.writes, strengths, alone, moments, paths, strict=True)
+    strengths = scanned.strengths.max(axis=1, initial=0.0)
+    rows = zip(scanned.writes, strengths, alone, moments, paths, strict=True)
     return AttributionEvidence(
         branch_tick=moment.tick,
         branch_stamp_ns=int(moment.stamps_ns[-1]),
@@ -72,35 +74,35 @@ def _write(
     )
 
 
-def _reasons(moment: BranchMoment, recorded: Outcome) -> dict[str, str]:
+def _reasons(moment: BranchMoment, recorded: BranchOutcome) -> dict[str, str]:
     reasons = {}
     if moment.undecided:
         reasons["flipped"] = moment.undecided
     if recorded.chunk is None:
         reasons["delta_action"] = moment.undecided
-    if not moment.listener.model.uses_signature:
+    if not moment.scanner.model.uses_signature:
         reasons["path_delta_action"] = NO_SIGNATURE
-    if not len(recorded.heard.writes):
+    if not len(recorded.scanned.writes):
         reasons["writes"] = NO_WRITE
     return reasons
 
 
-def _earlier(moment: BranchMoment, recorded: Outcome, present_s: float) -> EarlierLeftOut:
+def _earlier(moment: BranchMoment, recorded: BranchOutcome, present_s: float) -> EarlierLeftOut:
     """The outcome of a memory that begins `present_s` before the branch, and of one that lost half of that."""
-    heard, history, memory = recorded.heard, moment.history, moment.listener.model.memory
+    scanned, history, memory = recorded.scanned, moment.history, moment.scanner.model.memory
     past = moment.stamps_ns < moment.stamps_ns[-1] - round(present_s * 1e9)
     start = int(past.sum())
-    late = moment.listener.hear(history.contents[start:], identity(history.states[start:]))
+    late = moment.scanner.scan(history.contents[start:], identity(history.states[start:]))
     both = _changes(moment, recorded, late.readout)[0]
-    writes = _without(moment, recorded, ~past[heard.due][None])[0]
+    writes = _without(moment, recorded, ~past[scanned.due][None])[0]
     path = None
-    if moment.listener.model.uses_signature:
-        everything = np.ones((1, len(heard.due)), dtype=np.bool_)
-        shorter = heard._replace(now=late.now._replace(anchor=heard.now.anchor))
-        path = _changes(moment, recorded, attribution.recall_without(memory, shorter, everything))[0]
+    if moment.scanner.model.uses_signature:
+        everything = np.ones((1, len(scanned.due)), dtype=np.bool_)
+        shorter = scanned._replace(now=late.now._replace(anchor=scanned.now.anchor))
+        path = _changes(moment, recorded, leave_out.recall_without(memory, shorter, everything))[0]
     return EarlierLeftOut(
         present_s=present_s,
-        writes=int((past[heard.writes]).sum()),
+        writes=int((past[scanned.writes]).sum()),
         delta_readout=both.readout,
         delta_action=both.chunk,
         decision=both.label,
@@ -114,22 +116,22 @@ def _earlier(moment: BranchMoment, recorded: Outcome, present_s: float) -> Earli
 
 def _without(
     moment: BranchMoment,
-    recorded: Outcome,
+    recorded: BranchOutcome,
     kept: NDArray[np.bool_],
-    addresses: attribution.Addresses | None = None,
+    addresses: leave_out.Addresses | None = None,
 ) -> list[Change]:
     """What changes where only the writes of each row of `kept` `(B, D)` are made, along other addresses if given."""
     if not len(kept):
         return []
-    memory = moment.listener.model.memory
-    return _changes(moment, recorded, attribution.recall_without(memory, recorded.heard, kept, addresses))
+    memory = moment.scanner.model.memory
+    return _changes(moment, recorded, leave_out.recall_without(memory, recorded.scanned, kept, addresses))
 
 
 @torch.inference_mode()
-def _changes(moment: BranchMoment, recorded: Outcome, readout: Readout) -> list[Change]:
+def _changes(moment: BranchMoment, recorded: BranchOutcome, readout: Readout) -> list[Change]:
     """What each row of a readout changes."""
-    vectors, whole = readout.vector.numpy(), recorded.heard.readout.vector[0].numpy()
-    changes = attribution.relative_change(vectors, whole).tolist()
+    vectors, whole = readout.vector.numpy(), recorded.scanned.readout.vector[0].numpy()
+    changes = leave_out.relative_change(vectors, whole).tolist()
     chunks = moment.chunks(readout)
     if chunks is None or recorded.chunk is None:
         return [Change(change, None, None, None) for change in changes]

@@ -23,8 +23,6 @@ Path = tuple[States, ...]
 Transform = Callable[[States, States, np.random.Generator], Path]
 """From states `(T, d_s)`, the channels' spread `(d_s,)` and a source of chance to a path over the same T ticks."""
 
-IDENTITY = "identity"
-
 
 @dataclass(frozen=True)
 class TransformStrength:

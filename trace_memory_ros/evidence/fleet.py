@@ -16,21 +16,23 @@ from trace_memory_ros.bags.cache import cache_key, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator, EvidenceSettings, donors, first_label
-from trace_memory_ros.evidence.evidence import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
-from trace_memory_ros.evidence.evidence_figures import figures_of
-from trace_memory_ros.evidence.moment_chart import Film
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label
+from trace_memory_ros.evidence.figures import figures_of
+from trace_memory_ros.evidence.report.moment_chart import CameraFrames
+from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.measure.fleet import Executor, Kept, Step, do_kept, executor, key_of
-from trace_memory_ros.measure.workers import reason_of
+from trace_memory_ros.measure.workers import DIED, reason_of
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 
 ALONE = "evaluate it alone; a process that dies without a reason mostly wanted more memory than there is"
 
-_ROOMS = ("signature", "memory", "policies", "observation", "runtime", "bags", "evaluation")
+REPORT = "evaluate it alone to see the whole error, and report that with the bag: the other bags do not depend on it"
+
+SOURCE_ROOMS = ("files", "signature", "memory", "policies", "observation", "runtime", "bags", "measure", "evidence")
 
 
 class FleetProgress(Protocol):
-    """Hears how far a run is."""
+    """Is called with how far a run is."""
 
     def begin(self, phase: str, total: int) -> None:
         """`total` bags are to be `decoded` or `evaluated`."""
@@ -39,8 +41,8 @@ class FleetProgress(Protocol):
         """A bag came to its end in this phase."""
 
 
-class Silent:
-    """A `FleetProgress` that tells nobody."""
+class NoProgress:
+    """A `FleetProgress` that shows nothing."""
 
     def begin(self, phase: str, total: int) -> None: ...
 
@@ -115,7 +117,7 @@ def evaluate_bags(
     content, the configuration, the model and this package's source, so that an interrupted run goes on.
     Raises CheckpointError, and what a broken executor raises.
     """
-    execute, progress = execute or executor(), progress or Silent()
+    execute, progress = execute or executor(), progress or NoProgress()
     given = {Path(bag).resolve(): str(bag) for bag in bags}
     facts = evaluator_of(plan).facts
     surveyed, failed = _survey_all(list(given), plan, execute, progress)
@@ -133,7 +135,7 @@ def evaluate_bags(
         result = kept.read(key)
         if result is None:
             reason = lost.get(key, f"its result vanished from {kept.folder}")
-            failed.append(FailedBag(str(job.bag), reason, "evaluation", ALONE))
+            failed.append(FailedBag(str(job.bag), reason, "evaluation", remedy_for(reason)))
             continue
         found = json.loads(result)
         episodes += (replace(EpisodeEvidence.from_dict(e), bag=given[job.bag]) for e in found["episodes"])
@@ -143,10 +145,10 @@ def evaluate_bags(
     return Evaluation(facts, settings, tuple(episodes), tuple(failed), figures_of(episodes))
 
 
-def film_of(plan: FleetPlan, episode: EpisodeEvidence) -> Film | None:
+def frames_of(plan: FleetPlan, episode: EpisodeEvidence) -> CameraFrames | None:
     """What an evaluated episode's cameras showed, from the cache of decoded bags."""
     found, _ = plan.episodes(Path(episode.bag).resolve())
-    return next((Film(e.cameras, e.images) for e in found if e.span.index == episode.episode), None)
+    return next((CameraFrames(e.cameras, e.images) for e in found if e.span.index == episode.episode), None)
 
 
 def evaluator_of(plan: FleetPlan) -> EpisodeEvaluator:
@@ -172,7 +174,7 @@ def _survey_all(
         progress.step(Step(surveyed.bag, "failed" if surveyed.failed else "done", reason))
 
     lost = execute(partial(survey, plan), bags, keep)
-    failed = [FailedBag(str(bag), reason, "decoder", ALONE) for bag, reason in lost]
+    failed = [FailedBag(str(bag), reason, "decoder", remedy_for(reason)) for bag, reason in lost]
     for bag, reason in lost:
         progress.step(Step(bag, "failed", reason))
     in_order = [found[bag] for bag in bags if bag in found]
@@ -180,7 +182,7 @@ def _survey_all(
 
 
 def survey(plan: FleetPlan, bag: Path) -> Surveyed:
-    """Decode a bag into the cache, and tell what the other bags' episodes need of it."""
+    """Decode a bag into the cache; returns what the other bags' episodes need of it."""
     episodes, failed = plan.episodes(bag)
     if not episodes:
         return Surveyed(bag, "", (), failed)
@@ -224,7 +226,7 @@ def unique_names(episodes: Sequence[tuple[Path, str]]) -> list[str]:
 
 
 def evaluate_bag(plan: FleetPlan, references: tuple[BranchActions, ...], job: BagJob) -> bytes:
-    """Evidence of a bag's episodes as JSON; an episode that cannot be evaluated is told, the others are evaluated."""
+    """Evidence of a bag's episodes as JSON; an episode that cannot be evaluated is listed, the others are evaluated."""
     evaluator, known = evaluator_of(plan), BranchReferences(references)
     episodes, _ = plan.episodes(job.bag)
     found: list[Mapping[str, Any]] = []
@@ -234,8 +236,13 @@ def evaluate_bag(plan: FleetPlan, references: tuple[BranchActions, ...], job: Ba
             donor = None if lender is None else plan.episodes(lender.bag)[0][lender.episode]
             found.append(evaluator.evaluate(replace(episode, name=name), known, donor).to_dict())
         except Exception as error:  # one strange episode must not take the others of its bag along
-            failed.append({"bag": str(job.bag), "what": reason_of(error), "where": f"episode {name}", "remedy": ALONE})
+            failed.append({"bag": str(job.bag), "what": reason_of(error), "where": f"episode {name}", "remedy": REPORT})
     return json.dumps({"episodes": found, "failed": failed}, allow_nan=False).encode()
+
+
+def remedy_for(reason: str) -> str:
+    """What to do about a bag that was given up: a process that died is another matter than an error."""
+    return ALONE if reason.startswith(DIED) else REPORT
 
 
 def _keys(
@@ -273,6 +280,6 @@ def source_digest() -> str:
     """Hash of the source that results depend on: kept ones are of the very code that would make them again."""
     root = Path(trace_memory_ros.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(file for room in _ROOMS for file in (root / room).rglob("*.py")):
+    for file in sorted(file for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

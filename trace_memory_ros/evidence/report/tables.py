@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from trace_memory_ros.evidence.bag_charts import Estimate, TransformRow
-from trace_memory_ros.evidence.bag_verdict import matters
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EpisodeEvidence, FailedBag
-from trace_memory_ros.evidence.history_transforms import NEGATIVE_CONTROL
+from trace_memory_ros.evidence.history.transforms import NEGATIVE_CONTROL
+from trace_memory_ros.evidence.report.charts import Estimate, TransformRow
+from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, FailedBag
+from trace_memory_ros.evidence.verdict import matters
 
 NOTHING = "–"
 PAPER_TRANSFORMS = {

@@ -91,11 +91,11 @@ class WriteAttribution:
 class EarlierLeftOut:
     """A decision by a memory that begins `present_s` before it: nothing earlier was written, no earlier path walked.
 
-    Leaving out single moments shows which of them matters, but a cue that many hold survives each of them. This tells
-    earlier evidence from the current view. writes: how many were left out. delta_readout, delta_action, flipped: as of
-    one write. decision: the branch that is taken then. *_without_writes: the earlier writes alone left out, the address
-    at the decision still that of the whole path. *_without_path: all writes made, the address at the decision that of
-    the path since then; None where the memory takes no signature.
+    Leaving out single moments shows which of them matters, but a cue that many hold survives each of them; this
+    separates earlier evidence from the current view. writes: how many were left out. delta_readout, delta_action,
+    flipped: as of one write. decision: the branch that is taken then. *_without_writes: the earlier writes alone left
+    out, the address at the decision still that of the whole path. *_without_path: all writes made, the address at the
+    decision that of the path since then; None where the memory takes no signature.
     """
 
     present_s: float

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from evidence.evidence_examples import episode, transform
 
-from trace_memory_ros.evidence.evidence import EpisodeEvidence
-from trace_memory_ros.evidence.evidence_figures import balanced, figures_of
+from trace_memory_ros.evidence.figures import balanced, figures_of
+from trace_memory_ros.evidence.results import EpisodeEvidence
 
 
 def of_task(task: str, similarities: list[float]) -> list[EpisodeEvidence]:

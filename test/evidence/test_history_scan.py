@@ -9,9 +9,9 @@ from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence import diagnostics
-from trace_memory_ros.evidence.history_pass import Heard, HistoryListener
-from trace_memory_ros.evidence.history_transforms import Path as StatePath
-from trace_memory_ros.evidence.history_transforms import identity, sampled, transforms
+from trace_memory_ros.evidence.history.scan import HistoryScanner, ScannedHistory
+from trace_memory_ros.evidence.history.transforms import Path as StatePath
+from trace_memory_ros.evidence.history.transforms import identity, sampled, transforms
 from trace_memory_ros.memory.registry import names
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength
@@ -20,24 +20,24 @@ from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 CLOCKS = [EveryTicks(3), PathLength(0.8, 0.3)]
 
 
-def listener(
+def scanner(
     folder: Path, mechanism: str = "trace", clock: ClockRule | None = None, **options: float | str
-) -> HistoryListener:
+) -> HistoryScanner:
     tiny_checkpoint(folder, mechanism, clock=clock, options=options)
     runtime = MemoryRuntime(load(folder))
-    return HistoryListener(runtime.config, runtime.model)
+    return HistoryScanner(runtime.config, runtime.model)
 
 
-def heard(listener: HistoryListener, episode: BagEpisode, path: StatePath) -> Heard:
+def scan_of(scanner: HistoryScanner, episode: BagEpisode, path: StatePath) -> ScannedHistory:
     seen = slice(0, len(path))
-    return listener.hear(listener.contents(episode.images[seen], episode.state[seen]), path)
+    return scanner.scan(scanner.contents(episode.images[seen], episode.state[seen]), path)
 
 
 @pytest.mark.parametrize("clock", CLOCKS, ids=str)
 @pytest.mark.parametrize("mechanism", names())
 def test_the_recorded_path_gives_what_live_ticks_give(mechanism: str, clock: ClockRule, tmp_path: Path) -> None:
     episode = recorded()
-    found = heard(listener(tmp_path, mechanism, clock), episode, identity(episode.state[: BRANCH + 1]))
+    found = scan_of(scanner(tmp_path, mechanism, clock), episode, identity(episode.state[: BRANCH + 1]))
     runtime = MemoryRuntime.from_checkpoint(tmp_path)
     wrote, routes = [], []
     for tick in range(BRANCH + 1):
@@ -55,21 +55,21 @@ def test_the_recorded_path_gives_what_live_ticks_give(mechanism: str, clock: Clo
 @pytest.mark.parametrize("clock", CLOCKS, ids=str)
 def test_offset_and_reparametrisation_keep_every_route_and_reversal_does_not(clock: ClockRule, tmp_path: Path) -> None:
     # Untrained routes are all but even; cold prototypes set them apart.
-    episode, ears = recorded(), listener(tmp_path, "trace", clock, routing="prototypes", temperature=1e-3)
+    episode, made = recorded(), scanner(tmp_path, "trace", clock, routing="prototypes", temperature=1e-3)
     states = episode.state[: BRANCH + 1]
     rng = np.random.default_rng(0)
-    as_recorded = heard(ears, episode, identity(states))
+    as_recorded = scan_of(made, episode, identity(states))
     finer = np.sort(np.concatenate([np.arange(BRANCH + 1.0), rng.uniform(0, BRANCH, 50)]))
     known = transforms()
     paths = {
-        "offset": known["state_offset"](states, ears.spread, rng),
+        "offset": known["state_offset"](states, made.spread, rng),
         "reparametrised": sampled(states, finer),
-        "reversed": known["order_reversal"](states, ears.spread, rng),
+        "reversed": known["order_reversal"](states, made.spread, rng),
     }
     ticks = np.arange(BRANCH)
     similarity = {}
     for name, path in paths.items():
-        found = heard(ears, episode, path)
+        found = scan_of(made, episode, path)
         both = [diagnostics.routes_at(ticks, h.writes, h.routes) for h in (found, as_recorded)]
         similarity[name] = diagnostics.route_similarity(*both)
         if name != "reversed":
@@ -80,20 +80,20 @@ def test_offset_and_reparametrisation_keep_every_route_and_reversal_does_not(clo
     assert similarity["reversed"] < 99.9
 
 
-def test_a_memory_without_signatures_hears_nothing_of_the_path_but_when_to_write(tmp_path: Path) -> None:
+def test_a_memory_without_signatures_gets_nothing_of_the_path_but_when_to_write(tmp_path: Path) -> None:
     episode = recorded()
     states = episode.state[: BRANCH + 1]
-    ticking = listener(tmp_path / "ticks", "gru", EveryTicks(3))
+    ticking = scanner(tmp_path / "ticks", "gru", EveryTicks(3))
     back = transforms()["order_reversal"](states, ticking.spread, np.random.default_rng(0))
-    one, other = (heard(ticking, episode, path) for path in (identity(states), back))
+    one, other = (scan_of(ticking, episode, path) for path in (identity(states), back))
     np.testing.assert_array_equal(one.readout.vector, other.readout.vector)
-    travelling = listener(tmp_path / "path", "gru", PathLength(0.8, 0.3))
-    one, other = (heard(travelling, episode, path) for path in (identity(states), back))
+    travelling = scanner(tmp_path / "path", "gru", PathLength(0.8, 0.3))
+    one, other = (scan_of(travelling, episode, path) for path in (identity(states), back))
     assert one.writes.tolist() != other.writes.tolist()
 
 
 def test_contents_and_path_must_be_of_one_length(tmp_path: Path) -> None:
-    episode, ears = recorded(), listener(tmp_path)
-    contents = ears.contents(episode.images[:5], episode.state[:5])
+    episode, made = recorded(), scanner(tmp_path)
+    contents = made.contents(episode.images[:5], episode.state[:5])
     with pytest.raises(ValueError, match="5 contents along a path of 4 ticks"):
-        ears.hear(contents, identity(episode.state[:4]))
+        made.scan(contents, identity(episode.state[:4]))

@@ -10,9 +10,9 @@ import pytest
 from evidence.evidence_examples import decided, evaluation
 from html_pages import assert_needs_nothing_else, parsed, words
 
-from trace_memory_ros.evidence.bag_report import shown_decisions, write_bag_report
-from trace_memory_ros.evidence.evidence import EpisodeEvidence, Evaluation, FailedBag
-from trace_memory_ros.evidence.moment_chart import TILES, Film, moment_chart, tiles
+from trace_memory_ros.evidence.report.moment_chart import TILES, CameraFrames, moment_chart, tiles
+from trace_memory_ros.evidence.report.page import shown_decisions, write_bag_report
+from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation, FailedBag
 
 COMMAND = "trace-memory evaluate bags --checkpoint weights/origin_trace"
 
@@ -24,9 +24,9 @@ def whole(count: int = 12) -> Evaluation:
     return replace(evaluation(), episodes=episodes, figures={})
 
 
-def film(episode: EpisodeEvidence) -> Film:
+def frames(episode: EpisodeEvidence) -> CameraFrames:
     images = np.random.default_rng(0).integers(0, 255, (episode.ticks, 2, 8, 8, 3)).astype(np.uint8)
-    return Film(("overhead", "wrist"), images)
+    return CameraFrames(("overhead", "wrist"), images)
 
 
 def page_of(made: Evaluation, tmp_path: Path, **options: object) -> str:
@@ -34,7 +34,7 @@ def page_of(made: Evaluation, tmp_path: Path, **options: object) -> str:
 
 
 def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> None:
-    page = page_of(whole(), tmp_path, films=film)
+    page = page_of(whole(), tmp_path, frames_of=frames)
     assert_needs_nothing_else(page)
     assert len(page) < 1_000_000
     text = words(page)
@@ -60,7 +60,7 @@ def test_names_are_shown_and_never_become_markup_or_mathematics(tmp_path: Path) 
     episodes = (replace(decided(odd, label, label, "right"), faults=("<script>",)), made.episodes[1])
     failed = (FailedBag(odd, odd, odd, odd),)
     model = replace(made.model, task=odd, mechanism="<u>trace</u>", slot_kind="<p>")
-    page = page_of(replace(made, episodes=episodes, failed=failed, model=model), tmp_path, films=film)
+    page = page_of(replace(made, episodes=episodes, failed=failed, model=model), tmp_path, frames_of=frames)
     assert_needs_nothing_else(page)
     for raw in ('<b onclick="x">', "<i>left</i>", "<script>", "<u>trace", "<p>,"):
         assert raw not in page
@@ -129,7 +129,7 @@ def test_moments_of_any_memory_and_number_of_cameras(slots: int, cameras: int) -
     timeline = replace(made.timeline, read_weights=shares, route=shares[:3], write_strength=shares[:3])
     images = np.zeros((40, cameras, 8, 8, 3), np.uint8)
     svg = moment_chart(
-        replace(made, timeline=timeline), made.attributions[0], Film(tuple("abcde"[:cameras]), images), "m"
+        replace(made, timeline=timeline), made.attributions[0], CameraFrames(tuple("abcde"[:cameras]), images), "m"
     )
     assert svg.count("<image") >= min(cameras, 3) * TILES
     assert ("written" in svg) == (slots > 1)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.evidence.history_transforms import Path, TransformStrength, curve, identity, pace_times
+from trace_memory_ros.evidence.history.transforms import Path, TransformStrength, curve, identity, pace_times
 
 LATER = 0.5
 """Where in a history its later part begins, as a share of its ticks."""

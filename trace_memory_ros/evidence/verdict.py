@@ -1,16 +1,22 @@
-"""Does the policy use earlier evidence, or only the current view? The answer of an evaluation, with its numbers."""
+"""Two answers of an evaluation, each with its numbers: are decisions made from earlier evidence, and are they right?
+
+A policy can use the past and be wrong, and be right without it; so neither answer stands for the other.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 from typing import Any
 
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
+from trace_memory_ros.evidence.results import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
 from trace_memory_ros.measure.statistics import wilson_interval
 
+FEWEST = 20
+"""Fewer decisions than this claim nothing, whatever they are."""
 USES_ABOVE = 0.1
 """Earlier evidence is used when surely more than this share of decisions changes without it. Not half of them need to:
 a policy that falls back on one branch decides half of a balanced set as before."""
@@ -21,28 +27,70 @@ PART = 0.25
 _DECIDING = ("attributions", "flipped", "delta_action", "writes")
 """Fields whose absence leaves no decision to compare."""
 _UNKNOWN = "It cannot be told whether earlier evidence is used"
+_RIGHT_UNKNOWN = "It cannot be told whether decisions are right"
 
 
 class Answer(Enum):
-    """What can be said."""
+    """What decisions are made from."""
 
     EARLIER = "earlier evidence"
     CURRENT = "current view"
     UNKNOWN = "cannot be told"
 
 
+class Accuracy(Enum):
+    """How often decisions are right. Chance: always taking the branch that most of the decisions call for."""
+
+    ABOVE = "above chance"
+    CHANCE = "as by chance"
+    BELOW = "below chance"
+    UNKNOWN = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Rightness:
+    """sentence: the answer for people. right: of `decisions`, how many took the branch that is annotated.
+
+    most_frequent: how many of them the branch is right for that most episodes call for.
+    """
+
+    answer: Accuracy
+    sentence: str
+    right: int = 0
+    decisions: int = 0
+    most_frequent: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        """Its part of the verdict in `summary.json`."""
+        return {
+            "answer": self.answer.value,
+            "sentence": self.sentence,
+            "right": self.right,
+            "decisions": self.decisions,
+            "ci95": list(wilson_interval(self.right, self.decisions)) if self.decisions else None,
+            "chance": self.most_frequent / self.decisions if self.decisions else None,
+        }
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """sentence: the answer for people. decisions: tried without earlier evidence; changed: became another branch.
+    """sentence: whether earlier evidence is used, for people. rightness: whether decisions are right.
 
-    details: where and when the evidence lies, each in half a sentence.
+    decisions: tried without earlier evidence; changed: became another branch. details: where and when the evidence
+    lies, each in half a sentence.
     """
 
     answer: Answer
     sentence: str
+    rightness: Rightness
     decisions: int = 0
     changed: int = 0
     details: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Both answers for people."""
+        return self.sentence, self.rightness.sentence
 
     def figures(self) -> dict[str, Any]:
         """The verdict in `summary.json`."""
@@ -53,6 +101,7 @@ class Verdict:
             "decisions": self.decisions,
             "changed_without_earlier_evidence": self.changed,
             "changed_ci95": interval,
+            "right": self.rightness.figures(),
             "details": list(self.details),
         }
 
@@ -84,38 +133,68 @@ def tried_decisions(evaluation: Evaluation) -> tuple[Tried, ...]:
 
 
 def verdict(evaluation: Evaluation) -> Verdict:
-    """The answer of an evaluation; where it cannot be told, the sentence says why and what would tell."""
-    tried = tried_decisions(evaluation)
+    """The answers of an evaluation; where one cannot be told, its sentence says why and what would tell."""
+    tried, right = tried_decisions(evaluation), rightness(evaluation)
     if not tried:
-        return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {_obstacle(evaluation)}.")
+        return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {_obstacle(evaluation)}.", right)
     count = len(tried)
     changed = sum(bool(t.earlier.flipped) for t in tried)
     low, high = wilson_interval(changed, count)
-    shares = f"{changed} of {count} decisions (95 % CI {low:.2f}–{high:.2f})"
-    without = (
-        f"a memory that begins {tried[0].earlier.present_s:g} s before a decision turns {shares} to another branch"
-    )
-    if low > USES_ABOVE:
-        sentence = f"The policy uses earlier evidence: {without}{_rightness(tried)}."
-        return Verdict(Answer.EARLIER, sentence, count, changed, _details(tried))
-    if high < IGNORES_BELOW:
-        sentence = f"Decisions follow the current view only: {without}{_rightness(tried)}."
-        return Verdict(Answer.CURRENT, sentence, count, changed)
-    few = f"{count} decisions are too few: {without}; evaluate more episodes"
-    return Verdict(Answer.UNKNOWN, f"{_UNKNOWN}, because {few}.", count, changed, _details(tried))
+    begins = f"a memory that begins {tried[0].earlier.present_s:g} s before a decision"
+    without = f"{begins} turns {share_of(changed, count)} to another branch"
+    details = tuple(line for line in (_with_and_without(tried), _held(tried), _moment(tried)) if line)
+    if count < FEWEST:
+        answer, sentence = Answer.UNKNOWN, f"{_UNKNOWN}: {without}; {_too_few(count)}"
+    elif low > USES_ABOVE:
+        answer, sentence = Answer.EARLIER, f"The policy uses earlier evidence: {without}"
+    elif high < IGNORES_BELOW:
+        answer, sentence = Answer.CURRENT, f"Decisions follow the current view only: {without}"
+    else:
+        answer, sentence = Answer.UNKNOWN, f"{_UNKNOWN}: {without}, which is between both; evaluate more episodes"
+    return Verdict(answer, f"{sentence}.", right, count, changed, details)
 
 
-def _details(tried: Sequence[Tried]) -> tuple[str, ...]:
-    return tuple(line for line in (_held(tried), _moment(tried)) if line)
+def rightness(evaluation: Evaluation) -> Rightness:
+    """Whether the policy decides as annotated more often than one that always takes the most frequent branch."""
+    known = [branch for e in evaluation.episodes for branch in e.branches if branch.correct is not None]
+    if not known:
+        return Rightness(Accuracy.UNKNOWN, f"{_RIGHT_UNKNOWN}: no branch has both a label and a decision.")
+    count, right = len(known), sum(bool(branch.correct) for branch in known)
+    frequent = max(Counter(branch.label for branch in known).values())
+    low, high = wilson_interval(right, count)
+    chance = frequent / count
+    shares = f"{share_of(right, count)} are right, {chance:.2f} by always taking the most frequent branch"
+    if count < FEWEST:
+        answer, sentence = Accuracy.UNKNOWN, f"{_RIGHT_UNKNOWN}: {shares}; {_too_few(count)}"
+    elif low > chance:
+        answer, sentence = Accuracy.ABOVE, f"Its decisions are right more often than by chance: {shares}"
+    elif high < chance:
+        answer, sentence = Accuracy.BELOW, f"Its decisions are right less often than by chance: {shares}"
+    else:
+        answer, sentence = Accuracy.CHANCE, f"Its decisions are not right more often than by chance: {shares}"
+    return Rightness(answer, f"{sentence}.", right, count, frequent)
 
 
-def _rightness(tried: Sequence[Tried]) -> str:
+def share_of(successes: int, trials: int) -> str:
+    """`7 of 20 decisions (0.35, 95 % CI 0.18–0.57)`."""
+    low, high = wilson_interval(successes, trials)
+    return f"{successes} of {trials} decisions ({successes / trials:.2f}, 95 % CI {low:.2f}–{high:.2f})"
+
+
+def _too_few(count: int) -> str:
+    return f"{count} decisions are too few to claim anything: evaluate {FEWEST} or more"
+
+
+def _with_and_without(tried: Sequence[Tried]) -> str:
     """How many decisions are right with and without earlier evidence, where the right ones are known."""
     known = [t for t in tried if t.attribution.label is not None]
     if not known:
         return ""
     right, without = sum(t.right for t in known), sum(t.right_without for t in known)
-    return f"; {right} of {len(known)} are right with all of the past, {without} with that little"
+    return (
+        f"right with all of the past: {share_of(right, len(known))}; with a memory that begins "
+        f"{known[0].earlier.present_s:g} s before the decision: {share_of(without, len(known))}"
+    )
 
 
 def flips_without(write: WriteAttribution) -> bool:
