@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from studies.grid import Store
 from studies.options import names_of
 from studies.parity.models import random_checkpoint, shipped
 from studies.parity.scan import scan_difference
-from studies.store import Store
 from trace_memory_ros.memory import registry
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.replay.bag_replay import Replay
