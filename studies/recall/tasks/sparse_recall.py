@@ -16,8 +16,8 @@ from studies.recall.tasks.aura_variants import (
     DENSE,
     GATED,
     VARIANTS,
-    Cell,
     Job,
+    TrainedModel,
     Trial,
     figures_of,
     trials_of,
@@ -84,7 +84,7 @@ def job_of(name: str, options: dict[str, Any]) -> Job:
     return Job(label, variant.memory, {**gate, **options}, TASK, RECIPE, 0, STREAMS, read_first=variant.read_first)
 
 
-def endless(cell: Cell, steps: int) -> dict[str, Any]:
+def endless(cell: TrainedModel, steps: int) -> dict[str, Any]:
     """The trained memory, live, on one stream of so many steps; d_k + d_v numbers per step for the growing cache."""
     options = registry.config_of(cell.model.memory)["options"]
     return walk(cell.model, replace(TASK, steps=steps), options["key_width"] + options["value_width"], seed=0)
