@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from studies import options
 from studies.evidence.cues import attribution_cpu_s, cue_figures, cues_hidden_ns
 from studies.evidence.reversal import reversal_figures
-from studies.options import names_of
+from studies.grid import say
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.evidence.figures import figures_of
@@ -30,14 +29,12 @@ MODULES = Path("out/bench-memory-modules/runs")
 KEEPS_AT_LEAST, REVERSED_AT_MOST = 85.0, 50.0
 DIAGNOSTICS = ("route_similarity", "branch_consistency")
 
-console = Console()
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Bags, checkpoints, workers."""
-    parser.add_argument("--pairs", type=int, default=PAIRS, help=f"scenes a task, a bag per cue (default: {PAIRS})")
-    parser.add_argument("--rows", type=names_of(ROWS), default=ROWS, help="rows, by comma (default: all)")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    options.add_counts(parser, pairs=(PAIRS, "scenes a task, a bag per cue"))
+    options.add_names(parser, "--rows", ROWS, "rows")
+    options.add_workers(parser)
     parser.add_argument("--modules", type=Path, default=MODULES, help="runs of bench memory-modules, for trace+window")
 
 
@@ -50,15 +47,13 @@ def run(
     modules: Path = MODULES,
 ) -> dict[str, Any]:
     """Record held-out demonstrations as bags, evaluate every memory on them, and say which targets are met."""
-    if pairs < 1 or workers < 1:
-        raise ValueError(f"--pairs is {pairs}, --workers {workers}: give at least 1")
     pairs = 2 if quick else pairs
     seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + pairs)
     bags = {}
     for task in TASKS:
         done = record_bags(scenarios_of(task, seeds), out_dir / "bags" / task, workers=workers)
         bags[task] = sorted(done)
-        console.print(f"{task}: {len(bags[task])} bags", highlight=False)
+        say(f"{task}: {len(bags[task])} bags")
     hidden_ns = {str(bag): cues_hidden_ns(bag) for some in bags.values() for bag in some}
     found = {}
     for row, checkpoints in rows_of(modules, rows).items():
@@ -67,7 +62,7 @@ def run(
         for task, plan in plans.items():
             evaluations[task] = _evaluate(bags[task], plan, workers)
             _keep(out_dir / "evaluations" / f"{row}-{task}.json", evaluations[task])
-            console.print(f"{row} {task}: {len(evaluations[task].episodes)} episodes", highlight=False)
+            say(f"{row} {task}: {len(evaluations[task].episodes)} episodes")
         found[row] = row_figures(evaluations, hidden_ns)
         for task, plan in plans.items():
             figures = found[row]["tasks"][task]

@@ -19,6 +19,8 @@ import numpy as np
 from rich.progress import track
 
 from studies.fuzz_bags.mutations import TICKS, mutated
+from studies.grid import say
+from studies.options import count
 from studies.tiny_bags import BEGIN_NS, PERIOD_NS
 
 BAGS, QUICK_BAGS = 10_000, 200
@@ -33,7 +35,7 @@ CRASH, HANG, SILENT, UNCLEAR = "crash", "hang", "silent loss", "unclear fault"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Decoded:
     """What became of one bag. grade: of its verdict. failure: empty, or what went wrong with the decoder."""
 
     index: int
@@ -46,7 +48,7 @@ class Outcome:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options beyond --quick and --out."""
-    parser.add_argument("--bags", type=int, help=f"how many (default: {BAGS}; {QUICK_BAGS} with --quick)")
+    parser.add_argument("--bags", type=count, help=f"how many (default: {BAGS}; {QUICK_BAGS} with --quick)")
     parser.add_argument("--seed", type=int, default=0, help="another seed breaks bags in other places (default: 0)")
 
 
@@ -55,11 +57,11 @@ def run(out_dir: Path, quick: bool, bags: int | None = None, seed: int = 0) -> d
 
     A bag that fails is kept in `out_dir`.
     """
-    count = bags or (QUICK_BAGS if quick else BAGS)
+    number = bags or (QUICK_BAGS if quick else BAGS)
     begun = time.perf_counter()
     outcomes = []
     with Decoder(seed) as decoder:
-        for index in track(range(count), "decoding broken bags"):
+        for index in track(range(number), "decoding broken bags"):
             outcomes.append(decoder.decode(index))
     figures = figures_of(outcomes, seed) | {
         "wall_s": time.perf_counter() - begun,
@@ -69,11 +71,11 @@ def run(out_dir: Path, quick: bool, bags: int | None = None, seed: int = 0) -> d
     for outcome in failures[:MOST_KEPT]:
         keep(out_dir / "failures", seed, outcome)
     for outcome in failures:
-        print(f"bag {outcome.index}, {outcome.mutation}: {outcome.failure}: {outcome.text}")
+        say(f"bag {outcome.index}, {outcome.mutation}: {outcome.failure}: {outcome.text}")
     return figures
 
 
-def figures_of(outcomes: list[Outcome], seed: int) -> dict[str, Any]:
+def figures_of(outcomes: list[Decoded], seed: int) -> dict[str, Any]:
     """Counts by grade, failure and mutation."""
     failures = Counter(outcome.failure for outcome in outcomes)
     slowest = max(outcomes, key=lambda outcome: outcome.seconds)
@@ -105,7 +107,7 @@ class Decoder:
         self._stop()
         self._folder.cleanup()
 
-    def decode(self, index: int) -> Outcome:
+    def decode(self, index: int) -> Decoded:
         """Mutate and decode one bag."""
         begun = time.perf_counter()
         mutation = "unknown"
@@ -115,16 +117,16 @@ class Decoder:
                 if not self._pipe.poll(self._deadline_s):
                     return self._restarted(index, mutation, HANG, f"nothing after {self._deadline_s:g} s", begun)
                 answer = self._pipe.recv()
-                if isinstance(answer, Outcome):
+                if isinstance(answer, Decoded):
                     return answer
                 mutation = answer
         except (EOFError, OSError):
             return self._restarted(index, mutation, CRASH, "the process died", begun)
 
-    def _restarted(self, index: int, mutation: str, failure: str, text: str, begun: float) -> Outcome:
+    def _restarted(self, index: int, mutation: str, failure: str, text: str, begun: float) -> Decoded:
         self._stop()
         self._start()
-        return Outcome(index, mutation, "", failure, text, time.perf_counter() - begun)
+        return Decoded(index, mutation, "", failure, text, time.perf_counter() - begun)
 
     def _start(self) -> None:
         self._pipe, other = self._context.Pipe()
@@ -159,7 +161,7 @@ def _serve(pipe: Connection, seed: int, folder: str) -> None:
         shutil.rmtree(bag)
 
 
-def judge(index: int, mutation: str, bag: Path, recording: Any) -> Outcome:
+def judge(index: int, mutation: str, bag: Path, recording: Any) -> Decoded:
     """Decode a bag, and look whether the verdict is clear and says what is lost."""
     from trace_memory_ros.bags.build import decode_bag
     from trace_memory_ros.bags.faults import Grade
@@ -169,7 +171,7 @@ def judge(index: int, mutation: str, bag: Path, recording: Any) -> Outcome:
         episodes, verdict = decode_bag(bag, recording)
     except BaseException:
         text = traceback.format_exc(limit=-4)
-        return Outcome(index, mutation, "", CRASH, text, time.perf_counter() - begun)
+        return Decoded(index, mutation, "", CRASH, text, time.perf_counter() - begun)
     seconds = time.perf_counter() - begun
     failure, text = "", ""
     vague = [fault for fault in verdict.faults if not (fault.what and fault.where and fault.remedy)]
@@ -180,7 +182,7 @@ def judge(index: int, mutation: str, bag: Path, recording: Any) -> Outcome:
         failure, text = UNCLEAR, str(verdict)
     elif verdict.grade is Grade.OK and (ticks < TICKS or not all(e.usable[STARTING:].all() for e in episodes)):
         failure, text = SILENT, f"{ticks} of {TICKS} ticks, and the verdict is ok"
-    return Outcome(index, mutation, verdict.grade.value, failure, text, seconds)
+    return Decoded(index, mutation, verdict.grade.value, failure, text, seconds)
 
 
 def write_files(bag: Path, files: dict[str, bytes]) -> Path:
@@ -191,7 +193,7 @@ def write_files(bag: Path, files: dict[str, bytes]) -> Path:
     return bag
 
 
-def keep(folder: Path, seed: int, outcome: Outcome) -> None:
+def keep(folder: Path, seed: int, outcome: Decoded) -> None:
     """Leave a failing bag, and what happened, for whoever mends it."""
     _, _, files = mutated(np.random.default_rng((seed, outcome.index)))
     bag = write_files(folder / f"bag{outcome.index}", files)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
+from rich.table import Table
 
-from studies.grid import Store
+from studies import options
+from studies.grid import Figures, Store, say
+from studies.tables import table, with_interval
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
@@ -47,12 +50,11 @@ RECIPE = replace(
 )
 REPORT_EVERY = 25
 CAMERAS, THUMBNAILS = "cameras", "thumbnails"
-console = Console()
 
 
 @dataclass(frozen=True)
-class Row:
-    """A training. after: the row whose LeRobot weights it starts from; None from scratch."""
+class Training:
+    """How a row is trained. after: the row whose LeRobot weights it starts from; None from scratch."""
 
     name: str
     steps: int
@@ -67,13 +69,13 @@ class Row:
         return {**vars(self), "sizes": SIZES, "recipe": RECIPE.to_dict()}
 
 
-def rows_of(steps: int) -> tuple[Row, ...]:
-    """The rows, where LeRobot's policy is trained for `steps` before it hears of a memory."""
+def rows_of(steps: int) -> tuple[Training, ...]:
+    """The rows, where LeRobot's policy is trained for `steps` before it is given a memory."""
     return (
-        Row("act", steps),
-        Row("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
-        Row("act_trained_with_memory", 150, after="act", remembers=True),
-        Row("act_trained_longer", 150, after="act"),
+        Training("act", steps),
+        Training("act_frozen_with_memory", 300, after="act", remembers=True, frozen=True, rate=2e-3),
+        Training("act_trained_with_memory", 150, after="act", remembers=True),
+        Training("act_trained_longer", 150, after="act"),
     )
 
 
@@ -82,7 +84,7 @@ ROWS = {THUMBNAILS: rows_of(300), CAMERAS: rows_of(1200)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--task`, `--eyes`, `--memory`, `--demos` and `--seed`."""
+    """Task, camera size, memory, seed, pairs."""
     parser.add_argument(
         "--eyes",
         default=CAMERAS,
@@ -91,9 +93,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", default="origin", choices=("origin", "colour"), help="task (default: origin)")
     parser.add_argument("--memory", type=Path, help="checkpoint whose memory is adopted (default: weights/TASK_trace)")
-    parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
     parser.add_argument("--seed", type=int, default=0, help="seed of initialisation and sampling")
-    parser.add_argument("--pairs", type=int, default=10, help="closed-loop pairs, with cameras (default: 10)")
+    options.add_counts(parser, pairs=(10, "closed-loop pairs, with cameras"))
+    options.add_demos(parser)
 
 
 def run(
@@ -113,7 +115,7 @@ def run(
             scenes = {**settings, "pairs": 1 if quick else pairs}
             drive = partial(_drive, out_dir / row.name, remembered.checkpoint, task, scenes["pairs"])
             figures[row.name] |= store.get(f"{row.name}_driven", scenes, drive)
-        console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
+        say(f"{row.name}: {_line(figures[row.name])}")
     return {
         "task": task,
         "eyes": eyes,
@@ -133,7 +135,7 @@ def _remembered(task: str, memory: Path, demos: Path, quick: bool) -> Remembered
     return learning.remember(checkpoint, pairs[:cut], pairs[cut:], CHUNK, ACTION_NAMES)
 
 
-def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int, cameras: bool) -> dict[str, Any]:
+def _train(row: Training, remembered: Remembered, out_dir: Path, seed: int, cameras: bool) -> dict[str, Any]:
     torch.manual_seed(seed)
     base = learning.build(remembered, "act", SIZES, cameras)
     if row.after:
@@ -143,7 +145,7 @@ def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int, cameras: 
     wall, cpu = time.monotonic(), time.process_time()
 
     def report(step: int, losses: dict[str, float]) -> None:
-        console.print(f"{row.name} {step:4d}  loss {losses['lerobot']:.4f}", highlight=False)
+        say(f"{row.name} {step:4d}  loss {losses['lerobot']:.4f}")
 
     learning.train(agent, remembered.training, recipe, seed, report, REPORT_EVERY)
     spent = {"cpu_minutes": (time.process_time() - cpu) / 60, "wall_minutes": (time.monotonic() - wall) / 60}
@@ -153,7 +155,7 @@ def _train(row: Row, remembered: Remembered, out_dir: Path, seed: int, cameras: 
 
 
 @torch.no_grad()
-def _figures(agent: Agent, remembered: Remembered, row: Row) -> dict[str, Any]:
+def _figures(agent: Agent, remembered: Remembered, row: Training) -> dict[str, Any]:
     agent.eval()
     chunks = agent.policy
     assert isinstance(chunks, LerobotChunks)
@@ -187,6 +189,23 @@ def _drive(folder: Path, memory: Checkpoint, task: str, pairs: int) -> dict[str,
     # Beside the decisions' figures, whose interval is `ci95`.
     figures["branch_success_ci95"] = figures.pop("ci95")
     return {**figures, "undecided": sum(outcome.branch < 0 for outcome in outcomes)}
+
+
+def tables(figures: Figures) -> Iterator[Table]:
+    """Held-out decisions and closed loop, by row."""
+    columns = ("row", "train", "held out", "chunk error", "closed loop", "progress", "trained numbers", "CPU minutes")
+    title = f"LeRobot {figures['lerobot']} on {figures['task']}, {figures['eyes']}: share of right decisions"
+    yield table(title, columns, ((name, *_cells(row)) for name, row in figures["rows"].items()))
+
+
+def _cells(row: Figures) -> Iterator[str]:
+    yield f"{row['train_branch_accuracy']:.2f}"
+    yield with_interval(row, "held_out_branch_accuracy")
+    yield f"{row['held_out_chunk_error']:.4f}"
+    yield f"{row['branch_success']:.2f}" if "branch_success" in row else ""
+    yield f"{row['progress']:.2f}" if "progress" in row else ""
+    yield f"{row['trained_parameters']:,}"
+    yield f"{row['cpu_minutes']:.1f}"
 
 
 def _line(figures: dict[str, Any]) -> str:

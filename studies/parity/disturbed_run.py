@@ -56,7 +56,7 @@ class RunPlan:
 
 
 class LiveRun:
-    """Publishes, listens and records from one thread, never more than two ticks ahead of the node.
+    """Publishes, subscribes and records from one thread, never more than two ticks ahead of the node.
 
     A stream's queues hold 50 messages on every side, so nothing is lost on the way that was not meant to be.
     """
@@ -76,7 +76,7 @@ class LiveRun:
         self._publishers: dict[str, Any] = {
             t.name: node.create_publisher(t.kind, t.name, profile) for t in (*inputs, *aside)
         }
-        self._heard = dict.fromkeys((t.name for t in (*self._recorded, *aside)), 0)
+        self._received = dict.fromkeys((t.name for t in (*self._recorded, *aside)), 0)
         self._sent = dict.fromkeys(self._publishers, 0)
         self._skip: set[tuple[str, int]] = set()
         self._stamps: set[int] = set()
@@ -114,20 +114,20 @@ class LiveRun:
             reached = fired + len(aligner.poll(0))
             self._catch_up(reached)
             # Diagnostics follow their condition, and a tick too many would show now.
-            self._client.spin_until(lambda: self._heard["memory/diagnostics"] > len(self._stamps), 0.5)
+            self._client.spin_until(lambda: self._received["memory/diagnostics"] > len(self._stamps), 0.5)
         self._bag = None
         return len(self._stamps)
 
     def _catch_up(self, conditions: int) -> None:
         if not self._client.spin_until(lambda: len(self._stamps) >= conditions and self._all_recorded(), PATIENCE_S):
-            lags = {name: self._sent[name] - self._heard[name] for name in self._sent}
+            lags = {name: self._sent[name] - self._received[name] for name in self._sent}
             raise EpisodeFailed(
                 f"waited {PATIENCE_S:g} s for condition {conditions}, {len(self._stamps)} came; messages sent and not "
                 f"recorded: {lags}"
             )
 
     def _all_recorded(self) -> bool:
-        return all(self._heard[name] >= sent for name, sent in self._sent.items())
+        return all(self._received[name] >= sent for name, sent in self._sent.items())
 
     def _publish(self, event: Event) -> None:
         topic = event.stream.topic if event.to_node else f"{ASIDE}/{event.stream.topic}"
@@ -137,7 +137,7 @@ class LiveRun:
         self._sent[topic] += 1
 
     def _on_message(self, topic: str, data: bytes) -> None:
-        self._heard[topic] += 1
+        self._received[topic] += 1
         stamp_ns = header_stamp_ns(data)
         if topic == "memory/condition":
             self._stamps.add(stamp_ns)
@@ -153,7 +153,7 @@ def kind_of(stream: StreamConfig) -> type:
 
 
 def run_live(plan: RunPlan, log_dir: Path) -> dict[str, Any]:
-    """Run a plan; figures of what was published and heard. Raises EpisodeFailed or NodeFailed."""
+    """Run a plan; figures of what was published and received. Raises EpisodeFailed or NodeFailed."""
     config = load(plan.checkpoint).config.observation
     environment = private_environment(plan.domain_id)
     os.environ.update(environment)

@@ -15,14 +15,16 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from studies.grid import Store
-from studies.options import names_of
+from rich.table import Table
+
+from studies.grid import Figures, Store
+from studies.options import count, names_of
 from studies.parity.models import random_checkpoint, shipped
 from studies.parity.scan import scan_difference
+from studies.tables import table
 from trace_memory_ros.memory import registry
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.replay.bag_replay import Replay
@@ -30,8 +32,6 @@ from trace_memory_ros.replay.output_bag import replay_to_bag
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
-
-Figures = dict[str, Any]
 
 TICKS, QUICK_TICKS = 3000, 200
 SIDE_TICKS, QUICK_SIDE_TICKS = 400, 150
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=MEMORIES,
         help=f"memories by comma, or all (default: {','.join(MEMORIES)}); those without shipped weights are random",
     )
-    parser.add_argument("--ticks", type=int, help=f"control ticks of every lossless run (default: {TICKS})")
+    parser.add_argument("--ticks", type=count, help=f"control ticks of every lossless run (default: {TICKS})")
     parser.add_argument("--seed", type=int, default=0, help="of streams and disturbances")
 
 
@@ -81,6 +81,21 @@ def run(
         "lossless": lossless,
         **sides,
     }
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """How far apart memories are, by run; `-` where a run is not compared so."""
+    columns = ("run", "ticks live", "by stamps alone", "as recorded", "training scan")
+    runs = {f"lossless {memory}": found for memory, found in figures["lossless"].items()}
+    runs |= {kind: figures[kind] for kind in SIDES}
+    yield table("largest difference", columns, ((name, *_cells(found)) for name, found in runs.items()))
+    yield "met" if figures["met"] else "MISSED"
+
+
+def _cells(found: Figures) -> Iterator[str]:
+    yield str(found["stamps_alone"]["ticks_live"])
+    for how in ("stamps_alone", "as_recorded", "training_scan"):
+        yield f"{found[how]['max_abs']:.1e}" if how in found else "-"
 
 
 def _met(lossless: dict[str, Figures], sides: dict[str, Figures]) -> bool:

@@ -12,14 +12,18 @@ import argparse
 import os
 import shutil
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
+from rich.table import Table
 
+from studies.grid import Figures
+from studies.options import count
 from studies.parity.models import random_checkpoint, shipped
+from studies.tables import table
 from trace_memory_ros.bags import mcap_records as mcap
 from trace_memory_ros.bags import messages
 from trace_memory_ros.bags.compression import checksum
@@ -32,8 +36,6 @@ from trace_memory_ros.replay.bag_replay import Replay
 from trace_memory_ros.replay.output_bag import replay_to_bag
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
-Figures = dict[str, Any]
-
 TARGET = 20.0
 SIZE = (480, 640)
 CAMERA_HZ, JOINT_HZ = 30, 100
@@ -45,8 +47,10 @@ JPEG_QUALITY = 90
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options beside --quick and --out."""
-    parser.add_argument("--seconds", type=int, help="of bag (default: 10; 83 MB each)")
-    parser.add_argument("--rounds", type=int, help=f"replays of each row, of which the best counts (default: {ROUNDS})")
+    parser.add_argument("--seconds", type=count, help="of bag (default: 10; 83 MB each)")
+    parser.add_argument(
+        "--rounds", type=count, help=f"replays of each row, of which the best counts (default: {ROUNDS})"
+    )
 
 
 def run(out_dir: Path, quick: bool, seconds: int | None = None, rounds: int | None = None) -> Figures:
@@ -78,6 +82,21 @@ def run(out_dir: Path, quick: bool, seconds: int | None = None, rounds: int | No
         "load_average": os.getloadavg()[0],
         "rows": rows,
     }
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Speed and the time of each stage, by row."""
+    stages = list(figures["rows"]["raw"]["ms_per_stream_s"])
+    columns = ("", "x real time", "median", "by CPU time", *(f"{stage}, ms/s" for stage in stages))
+    speeds = ("times_real_time", "times_real_time_median", "times_real_time_cpu")
+    rows = (
+        (name, *(f"{row[s]:.1f}" for s in speeds), *(f"{row['ms_per_stream_s'][stage]:.2f}" for stage in stages))
+        for name, row in figures["rows"].items()
+    )
+    yield table(f"replay of {figures['seconds']} s on one core, best of {figures['rounds']}", columns, rows)
+    yield f"load average {figures['load_average']:.1f}; target {figures['target']:g}x: " + (
+        "met" if figures["met"] else "MISSED"
+    )
 
 
 def measure(bag: Path, checkpoint: Path, rounds: int, recording: RecordingConfig | None = None) -> Figures:
@@ -141,7 +160,7 @@ def jpeg_recording() -> RecordingConfig:
 
 def add_checksums(file: Path) -> int:
     """Write the checksum into every uncompressed chunk of an mcap file, in place; returns how many."""
-    count = 0
+    written = 0
     with file.open("r+b") as stream:
         size = file.stat().st_size
         at = len(mcap.MAGIC)
@@ -153,9 +172,9 @@ def add_checksums(file: Path) -> int:
                 head = mcap.chunk_head(body)
                 stream.seek(at + mcap.RECORD.size + 24)
                 stream.write(struct.pack("<I", checksum(body[head.data_at :])))
-                count += 1
+                written += 1
             at += mcap.RECORD.size + length
-    return count
+    return written
 
 
 def _one_core() -> set[int] | None:

@@ -27,11 +27,23 @@ DEPTH = 3
 INSTALL = "pip install --no-build-isolation -r requirements/peers.txt"
 
 
+LABELS = {
+    "update": "StreamingSignature.update(state)",
+    "update_and_value": "  the same, then .value()",
+    "kernel_call": "  its compiled kernel, called from Python",
+    "kernel": "  its compiled kernel, no Python",
+    "roughpy": "roughpy.compute.ft_fmexp",
+    "iisignature": "iisignature.sigjoin (float32)",
+    "c_call": "C through ctypes",
+    "c": "  the same, no Python",
+}
+"""What tables call a contestant."""
+
+
 class Contestant(NamedTuple):
     """lap: one pass over the path, `len(path) - 1` ticks. value: the signature `(S,)` so far. tolerance: relative."""
 
     key: str
-    label: str
     lap: Callable[[], object]
     value: Callable[[], Array]
     tolerance: float = 1e-12
@@ -83,12 +95,10 @@ def ours(path: Array) -> Iterator[Contestant]:
 
     inside_lap = numba.njit("int64(float64[::1], float64[:, ::1])")(many)
     rows, where = np.ascontiguousarray(path[1:]), plan.positions()
-    yield Contestant("update", "StreamingSignature.update(state)", update_lap, live.value)
-    yield Contestant("update_and_value", "  the same, then .value()", read_lap, read.value)
-    yield Contestant("kernel_call", "  its compiled kernel, called from Python", bare_lap, lambda: bare[where])
-    yield Contestant(
-        "kernel", "  its compiled kernel, no Python", lambda: inside_lap(inside, rows), lambda: inside[where]
-    )
+    yield Contestant("update", update_lap, live.value)
+    yield Contestant("update_and_value", read_lap, read.value)
+    yield Contestant("kernel_call", bare_lap, lambda: bare[where])
+    yield Contestant("kernel", lambda: inside_lap(inside, rows), lambda: inside[where])
 
 
 def roughpy_fmexp(path: Array) -> Contestant:
@@ -113,7 +123,7 @@ def roughpy_fmexp(path: Array) -> Contestant:
         for step in steps:
             now = fmexp(now, step)
 
-    return Contestant("roughpy", "roughpy.compute.ft_fmexp", lap, lambda: np.asarray(now.data)[1:])
+    return Contestant("roughpy", lap, lambda: np.asarray(now.data)[1:])
 
 
 def iisignature_join(path: Array) -> Contestant:
@@ -130,7 +140,7 @@ def iisignature_join(path: Array) -> Contestant:
         for step in steps:
             now = join(now, step, DEPTH)
 
-    return Contestant("iisignature", "iisignature.sigjoin (float32)", lap, lambda: now, tolerance=1e-4)
+    return Contestant("iisignature", lap, lambda: now, tolerance=1e-4)
 
 
 def c_kernels(path: Array) -> Iterator[Contestant]:
@@ -146,7 +156,7 @@ def c_kernels(path: Array) -> Iterator[Contestant]:
     rows[:] = path[1:].reshape(-1)
     pointers = [ctypes.c_void_p(rows.ctypes.data + 8 * dim * t) for t in range(len(path) - 1)]
     one, many = library.signature_update, library.signature_updates
-    for key, label in (("c_call", "C through ctypes"), ("c", "  the same, no Python")):
+    for key in ("c_call", "c"):
         values, last = _aligned_zeros(start + dim * run), _aligned_zeros(dim)
         last[:] = path[0]
         v, z = ctypes.c_void_p(values.ctypes.data), ctypes.c_void_p(last.ctypes.data)
@@ -161,7 +171,7 @@ def c_kernels(path: Array) -> Iterator[Contestant]:
         def value(v: Array = values, _alive: tuple[Array, Array] = (last, rows)) -> Array:
             return v[where]
 
-        yield Contestant(key, label, each if key == "c_call" else whole, value)
+        yield Contestant(key, each if key == "c_call" else whole, value)
 
 
 def _aligned_zeros(count: int) -> Array:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
 from studies.signature import peers
 from studies.signature.growth import growth
+from studies.tables import table
 from trace_memory_ros.signature.naive import signature
 
 Array = NDArray[np.float64]
@@ -28,7 +30,7 @@ QUICK_ROUNDS = 200
 
 
 def run(out_dir: Path, quick: bool) -> dict[str, Any]:
-    """Measure, print a table, return the figures (times in µs per tick); nothing is written to `out_dir` here.
+    """Measure and return the figures (times in µs per tick); nothing is kept in `out_dir`.
 
     Raises RuntimeError if a contestant computes something else than the definition.
     """
@@ -39,9 +41,7 @@ def run(out_dir: Path, quick: bool) -> dict[str, Any]:
     times = measure(contestants, rounds, ticks=len(path) - 1)
     figures = summarise(times, missing)
     figures.update(dim=DIM, depth=peers.DEPTH, rounds=rounds, load_average=os.getloadavg()[0])
-    show(contestants, figures)
     figures["growth"] = growth(DIM, peers.DEPTH)
-    show_growth(figures["growth"])
     return figures
 
 
@@ -66,7 +66,7 @@ def check(contestants: list[peers.Contestant], expected: Array) -> None:
         contestant.lap()
         error = np.abs(contestant.value() - expected).max() / np.abs(expected).max()
         if not error <= contestant.tolerance:
-            raise RuntimeError(f"{contestant.label.strip()} is off by {error:.1e} of the signature: not comparable")
+            raise RuntimeError(f"{contestant.key} is off by {error:.1e} of the signature: not comparable")
 
 
 def measure(contestants: list[peers.Contestant], rounds: int, ticks: int) -> dict[str, Array]:
@@ -127,38 +127,22 @@ def summarise(times: dict[str, Array], missing: dict[str, str]) -> dict[str, Any
     }
 
 
-def show(contestants: list[peers.Contestant], figures: dict[str, Any]) -> None:
-    """Print the comparison."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"one signature tick, {DIM} channels, depth {peers.DEPTH}, float64: µs")
-    for column in ("", "min", "p10", "median", "p90", "x update"):
-        table.add_column(column, justify="right" if column else "left")
-    for contestant in contestants:
-        row = figures["us"][contestant.key]
-        numbers = [f"{row[name]:.2f}" for name in ("min", "p10", "median", "p90", "ratio_to_update")]
-        table.add_row(contestant.label, *numbers)
-    console = Console()
-    console.print(table)
-    console.print(f"load average {figures['load_average']:.1f} on {os.cpu_count()} cores")
-    for reason in figures["missing"].values():
-        console.print(f"not measured: {reason}", highlight=False)
+def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
+    """The comparison, then how level sizes and clipping grow with the length of an episode."""
+    spreads = ("min", "p10", "median", "p90", "ratio_to_update")
+    title = f"one signature tick, {figures['dim']} channels, depth {figures['depth']}, float64: µs"
+    columns: Sequence[str] = ("", *spreads[:-1], "x update")
+    rows = ((peers.LABELS[key], *(f"{row[name]:.2f}" for name in spreads)) for key, row in figures["us"].items())
+    yield table(title, columns, rows)
+    yield f"load average {figures['load_average']:.1f} on {os.cpu_count()} cores"
+    yield from (f"not measured: {reason}" for reason in figures["missing"].values())
     speedup = "no library to compare with" if figures["speedup"] is None else f"{figures['speedup']:.1f}x the fastest"
     verdict = "met" if figures["met"] else "MISSED"
-    console.print(
+    yield (
         f"update {figures['update_us']:.2f} µs, {speedup}; target <= {TARGET_US} µs and >= {TARGET_RATIO:g}x: {verdict}"
     )
-
-
-def show_growth(figures: dict[str, Any]) -> None:
-    """Print how level sizes and clipping grow with the length of an episode."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"growth, and clipping by statistics of {figures['training_ticks']}-tick episodes")
-    for column in ("ticks", *(f"level {n} rms" for n in range(1, peers.DEPTH + 1)), "clipped"):
-        table.add_column(column, justify="right")
-    for ticks, levels, share in zip(figures["ticks"], figures["level_rms"], figures["clipped_share"], strict=True):
-        table.add_row(str(ticks), *(f"{rms:.3g}" for rms in levels), f"{share:.1%}")
-    Console().print(table)
+    grown = figures["growth"]
+    title = f"growth, and clipping by statistics of {grown['training_ticks']}-tick episodes"
+    columns = ("ticks", *(f"level {n} rms" for n in range(1, figures["depth"] + 1)), "clipped")
+    lengths = zip(grown["ticks"], grown["level_rms"], grown["clipped_share"], strict=True)
+    yield table(title, columns, ((n, *(f"{rms:.3g}" for rms in levels), f"{c:.1%}") for n, levels, c in lengths))

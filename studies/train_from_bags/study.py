@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
+from rich.table import Table
 
-from studies.grid import Store
+from studies import options
+from studies.grid import Figures, Store, say
+from studies.tables import table, with_interval
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.learning.agent import Foreteller
@@ -33,12 +34,13 @@ TASKS = ("origin", "colour")
 DEPTH = 2
 CHECKS, CHECK_EVERY = 16, 5
 
-Figures = dict[str, Any]
-
 
 @dataclass(frozen=True)
-class Row:
-    """A training. bags: of which a sixth is held out; adopts: starts from the shipped policy, else from scratch."""
+class Training:
+    """How a row is trained.
+
+    bags: of which a sixth is held out. adopts: starts from the shipped policy, else from scratch.
+    """
 
     name: str
     task: str
@@ -47,18 +49,19 @@ class Row:
     steps: int
 
 
-ROWS = (
-    Row("origin 150", "origin", 150, True, 200),
-    Row("colour 150", "colour", 150, True, 200),
-    Row("origin 75", "origin", 75, True, 200),
-    Row("colour 75", "colour", 75, True, 200),
-    Row("origin 150 from scratch", "origin", 150, False, 800),
+_ROWS = (
+    Training("origin 150", "origin", 150, True, 200),
+    Training("colour 150", "colour", 150, True, 200),
+    Training("origin 75", "origin", 75, True, 200),
+    Training("colour 75", "colour", 75, True, 200),
+    Training("origin 150 from scratch", "origin", 150, False, 800),
 )
+ROWS = {row.name: row for row in _ROWS}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Sizes and places of a run."""
+class BagsPlan:
+    """What a call is decided by: sizes and places."""
 
     seeds: int
     closed_loop: int
@@ -67,7 +70,7 @@ class Plan:
     weights: Path
     out_dir: Path
 
-    def settings(self, row: Row) -> Figures:
+    def settings(self, row: Training) -> Figures:
         """What a row's figures depend on."""
         recipe = Recipe(memory_first=self.memory_first).to_dict()
         return {"schema": SCHEMA, "row": str(row), "seeds": self.seeds, "episodes": self.closed_loop, "recipe": recipe}
@@ -75,20 +78,20 @@ class Plan:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Rows, folders, workers."""
-    names = ", ".join(row.name for row in ROWS)
-    parser.add_argument("--rows", help=f"by comma, of {names} (default: all)")
+    options.add_names(parser, "--rows", ROWS, "rows")
     parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
     parser.add_argument("--weights", type=Path, default=Path("weights"), help="folder of the shipped checkpoints")
-    parser.add_argument("--workers", type=int, default=1, help="processes that record and decode bags (default: 1)")
+    options.add_workers(parser)
 
 
-def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path, workers: int) -> Figures:
+def run(out_dir: Path, quick: bool, rows: tuple[str, ...], bags: Path, weights: Path, workers: int) -> Figures:
     """Record bags that are not there, train each row on them alone, and judge it; kept rows are not done again."""
-    chosen = _chosen(rows, quick)
-    plan = Plan(75, 20, MemoryFirst(), bags, weights, out_dir)
+    chosen = [ROWS[name] for name in rows]
+    chosen = [replace(row, steps=3) for row in chosen[:1]] if quick else chosen
+    plan = BagsPlan(75, 20, MemoryFirst(), bags, weights, out_dir)
     if quick:
         plan = replace(plan, seeds=6, closed_loop=2, memory_first=MemoryFirst((4.0, 1.0), stage_steps=25))
-    console, store = Console(), Store(out_dir / "rows")
+    store = Store(out_dir / "rows")
     figures: Figures = {}
     for task in dict.fromkeys(row.task for row in chosen):
         _record(plan, task, workers)
@@ -98,7 +101,7 @@ def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path,
     for row in chosen:
         part = row.name.replace(" ", "-")
         figures[row.name] = store.get(part, plan.settings(row), partial(measure, plan, row))
-        console.print(f"{row.name}: {_line(figures[row.name])}", highlight=False)
+        say(f"{row.name}: {_line(figures[row.name])}")
     return {
         "bags_per_task": 2 * plan.seeds,
         "signature_depth": DEPTH,
@@ -110,7 +113,7 @@ def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path,
     }
 
 
-def measure(plan: Plan, row: Row) -> Figures:
+def measure(plan: BagsPlan, row: Training) -> Figures:
     """Train a row, save its checkpoint, drive with it."""
     prepared = _prepared(plan, row)
     start = load(plan.weights / f"{row.task}_trace") if row.adopts else None
@@ -142,7 +145,7 @@ def measure(plan: Plan, row: Row) -> Figures:
     return figures
 
 
-def compare_measures(plan: Plan, task: str) -> Figures:
+def compare_measures(plan: BagsPlan, task: str) -> Figures:
     """Judge a memory by both measures while it learns: by what other episodes did, and by the counterfactual twin.
 
     agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
@@ -192,7 +195,7 @@ def _in_pairs(builder: BatchBuilder) -> UnpairedSet:
     return UnpairedSet([builder.data.episodes[i] for i in order])
 
 
-def _record(plan: Plan, task: str, workers: int) -> None:
+def _record(plan: BagsPlan, task: str, workers: int) -> None:
     for _ in record_bags(scenarios_of(task, range(plan.seeds)), plan.bags / task, workers=workers):
         pass
 
@@ -206,7 +209,7 @@ def _data(folder: Path, task: str, seeds: int) -> BagData:
     return data
 
 
-def _prepared(plan: Plan, row: Row) -> Prepared:
+def _prepared(plan: BagsPlan, row: Training) -> Prepared:
     """A row's data. With fewer bags the same are held out, and training episodes are drawn without regard to twins."""
     data = _data(plan.bags, row.task, plan.seeds)
     recipe = Recipe(steps=row.steps, memory_first=plan.memory_first)
@@ -215,18 +218,24 @@ def _prepared(plan: Plan, row: Row) -> Prepared:
     return prepare(data, arm_recording(), BagOptions(depth=DEPTH), recipe, episodes=episodes)
 
 
-def _measured(task: str) -> Row:
-    return Row("measure", task, 150, True, 1)
+def _measured(task: str) -> Training:
+    return Training("measure", task, 150, True, 1)
 
 
-def _chosen(rows: str | None, quick: bool) -> Sequence[Row]:
-    named = {row.name: row for row in ROWS}
-    names = list(named) if rows is None else [name.strip() for name in rows.split(",")]
-    unknown = [name for name in names if name not in named]
-    if unknown:
-        raise ValueError(f"rows {', '.join(unknown)} are unknown: choose from {', '.join(named)}")
-    chosen = [named[name] for name in names]
-    return [replace(row, steps=3) for row in chosen[:1]] if quick else chosen
+def tables(figures: Figures) -> Iterator[Table]:
+    """Held-out decisions and closed loop, by row."""
+    columns = ("row", "train", "held out", "by twins", "chunk error", "closed loop", "progress", "CPU s")
+    yield table("trained from bags alone", columns, ((name, *_cells(row)) for name, row in figures["rows"].items()))
+
+
+def _cells(row: Figures) -> Iterator[str]:
+    yield f"{row['train_branch_accuracy']:.2f}"
+    yield f"{row['held_out_branch_accuracy']:.2f}"
+    yield f"{row['held_out_branch_accuracy_by_twins']:.2f}"
+    yield f"{row['held_out_chunk_error']:.3f}"
+    yield with_interval(row["closed_loop"], "branch_success")
+    yield f"{row['closed_loop']['progress']:.2f}"
+    yield f"{row['training_cpu_s']:.0f}"
 
 
 def _line(figures: Figures) -> str:

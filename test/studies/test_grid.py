@@ -3,6 +3,7 @@
 import ast
 import os
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import studies
 from studies import engine
 from studies.grid import HERE, Store, do, measure_all, parts
 from studies.tables import bootstrapped, student, table
+from trace_memory_ros.measure.summary import read_summary
 
 FOLDER = Path(studies.__file__).parent
 
@@ -93,3 +95,34 @@ def test_every_study_says_what_it_asks_and_can_be_run(folder: Path) -> None:
     taken = [argument.arg for argument in functions["run"].args.args]
     assert taken[:2] == ["out_dir", "quick"]
     assert len(taken) == 2 or "add_options" in functions
+
+
+COMMITTED = {
+    "lerobot": "lerobot",
+    "lerobot_thumbnails": "lerobot",
+    "memory_modules": "memory_modules",
+    "memory_sequence": "memory_sequence",
+    "parity": "parity",
+    "parity_memories": "parity",
+    "policies": "policies",
+    "recall_mqar": "recall.tasks.mqar",
+    "recall_noisy_long_recall": "recall.tasks.noisy_long_recall",
+    "recall_sparse_recall": "recall.tasks.sparse_recall",
+    "recall_tmaze": "recall.tasks.tmaze",
+    "replay": "replay",
+    "signature": "signature",
+    "train_from_bags": "train_from_bags",
+}
+"""Summaries in docs/results of studies with tables of their own."""
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_committed_figures_can_be_tabulated_and_drawn(name: str, tmp_path: Path) -> None:
+    place = COMMITTED[name]
+    study = import_module(f"studies.{place}" if "." in place else f"studies.{place}.study")
+    summary = read_summary(FOLDER.parent / "docs" / "results" / f"{name}.json")
+    console = Console(record=True, width=200)
+    engine.show(study.tables(summary.figures), console)
+    assert len(console.export_text().splitlines()) > 4
+    for path in study.plots(summary.figures, tmp_path) if hasattr(study, "plots") else ():
+        assert path.stat().st_size > 1_000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
 
-from studies.recall.tasks.long_context import QualitySizes, Stage, build, quality
+from studies.grid import HERE
+from studies.recall.tasks.long_context import Lesson, QualitySizes, build, quality
 from studies.recall.tasks.long_context_cost import (
     CachedStack,
     CostSizes,
@@ -76,10 +77,9 @@ def test_resident_growth_sees_the_bigger_step() -> None:
     assert resident_growth("training_step", "full", sizes) > peak_bytes(training_step(sizes.both()["full"], sizes)) / 2
 
 
-def test_quality_reports_every_gate_and_context() -> None:
-    sizes = QualitySizes(stages=(Stage(12, 2, 4),), contexts=(12, 20), tests=4, demonstrations=5, width=16, heads=2)
-    with ThreadPoolExecutor(1) as pool:
-        figures = quality(sizes, 2, pool)
+def test_quality_reports_every_gate_and_context(tmp_path: Path) -> None:
+    sizes = QualitySizes(stages=(Lesson(12, 2, 4),), contexts=(12, 20), tests=4, demonstrations=5, width=16, heads=2)
+    figures = quality(sizes, 2, tmp_path, HERE)
     for name in (*GATES, "feature_minus_blind", "feature_minus_none"):
         assert set(figures[name]) == {"context_12", "context_20"}
         assert len(figures[name]["context_20"]["seeds"]) == 2

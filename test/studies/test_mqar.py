@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
+from studies.grid import HERE
+from studies.recall.tasks import mqar
 from studies.recall.tasks import mqar_study as study
 from studies.recall.tasks.mqar_models import Backbone, Delta, Linear, Mixer, Softmax, Vla
 from studies.recall.tasks.mqar_training import MqarRecipe, accuracy, train
@@ -56,3 +61,26 @@ def test_the_study_measures_what_the_paper_claims() -> None:
     assert norms["vla_growth_500_to_1000"] == pytest.approx(1, rel=0.2)
     errors = study.recovery_errors()
     assert errors["vla"]["24"] > errors["vla_recall_direction"]["24"] > 0
+
+
+def test_each_mechanism_gets_its_best_rate_and_no_training_is_done_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mqar, "cores", lambda: HERE)
+    monkeypatch.setattr(mqar, "MECHANISMS", {"softmax": mqar.Cell(Softmax)})
+    monkeypatch.setattr(mqar, "VARIANTS", {"softmax, unbound": mqar.Cell(Softmax, Backbone(shift=False))})
+    monkeypatch.setattr(mqar, "UNBOUND", {})
+    done = []
+
+    def examine(job: mqar.Training) -> dict[str, Any]:
+        done.append((job.cell.backbone.shift, job.recipe.learning_rate, job.seed))
+        shares = {str(pairs): job.recipe.learning_rate for pairs in mqar.SIZES}
+        return {"accuracy": shares, "validation": -abs(job.recipe.learning_rate - 3e-3), "parameters": 5}
+
+    monkeypatch.setattr(mqar, "examine", examine)
+    rates = mqar.best_rates(MqarRecipe(), 42, (1e-3, 3e-3), tmp_path)
+    assert rates == {"softmax": 3e-3}
+    found = mqar.accuracies(MqarRecipe(), [42, 123], rates, tmp_path)
+    assert found["mechanisms"]["softmax"]["8"]["per_seed"] == [3e-3, 3e-3]
+    assert found["variants"]["softmax, unbound"]["48"]["per_seed"] == [3e-3]
+    assert done == [(True, 1e-3, 42), (True, 3e-3, 42), (True, 3e-3, 123), (False, 3e-3, 42)]

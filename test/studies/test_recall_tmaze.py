@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from studies.grid import HERE
 from studies.recall.learning.tmaze import Choice
 from studies.recall.tasks import tmaze
 from studies.recall.tasks.tmaze import PHASES, Contestant, Walk
@@ -28,14 +29,12 @@ def test_success_is_by_length_and_perfect_seeds_are_counted() -> None:
 
 
 def test_a_walk_is_kept_for_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tmaze, "CONTESTANTS", {"a, b": Contestant("gru", steps=1)})
-    first = tmaze.carry_out(tmp_path, "a, b", 0, 30)
-    assert [choice.steps for choice in first.choices] == list(range(30 - PHASES + 1, 31))
+    found = tmaze.walks({"a, b": Contestant("gru", steps=1)}, 1, 30, tmp_path, HERE)
+    assert [choice.steps for choice in found["a, b"][0].choices] == list(range(30 - PHASES + 1, 31))
     monkeypatch.setattr(tmaze, "train_and_walk", lambda *_: pytest.fail("measured again"))
-    assert tmaze.carry_out(tmp_path, "a, b", 0, 30) == first
-    monkeypatch.setattr(tmaze, "CONTESTANTS", {"a, b": Contestant("gru", steps=2)})
+    assert tmaze.walks({"a, b": Contestant("gru", steps=1)}, 1, 30, tmp_path, HERE) == found
     with pytest.raises(pytest.fail.Exception, match="measured again"):
-        tmaze.carry_out(tmp_path, "a, b", 0, 30)
+        tmaze.walks({"a, b": Contestant("gru", steps=2)}, 1, 30, tmp_path, HERE)
 
 
 def test_every_contestant_can_be_built() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from learning.tiny_bags import recording, write_bags
 
+from studies.engine import option_parser
 from studies.train_from_bags import study as train_from_bags
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import prepare, read_bags
@@ -15,9 +16,12 @@ from trace_memory_ros.learning.dataset import UnpairedSet
 from trace_memory_ros.learning.recipe import Recipe
 
 
-def test_an_unknown_row_is_refused_with_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="choose from origin 150"):
-        train_from_bags.run(tmp_path, True, "origin 3", tmp_path, tmp_path, 1)
+def test_an_unknown_row_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = option_parser("train-from-bags", train_from_bags)
+    assert parser.parse_args(["--rows", "origin 75,colour 75"]).rows == ("origin 75", "colour 75")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--rows", "origin 3"])
+    assert "origin 3: choose from origin 150" in capsys.readouterr().err
 
 
 def test_both_measures_judge_an_expert_right_in_any_order(tmp_path: Path) -> None:

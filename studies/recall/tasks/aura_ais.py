@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from studies.recall.learning.measure import measure
 from studies.recall.learning.model import SymbolModel
 from studies.recall.streams.stream import SymbolStream
-from studies.recall.tasks.aura_variants import Cell
+from studies.recall.tasks.aura_variants import TrainedModel
 from trace_memory_ros.memory.aura import ais
 
 Array = NDArray[np.float64]
@@ -20,7 +20,7 @@ DISCOUNT = 0.9
 """With rewards in 0..1 the trivial span is 10, as in the paper."""
 
 
-def readouts(cell: Cell) -> dict[str, Any]:
+def readouts(cell: TrainedModel) -> dict[str, Any]:
     """ε (policy against the right answer), δ (against its slow teacher), Δ* of a linear value head, and the bound.
 
     The reward is 1 at a step that is answered right. The value head is fitted to discounted rewards on one half of the

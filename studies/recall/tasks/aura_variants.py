@@ -55,7 +55,7 @@ VARIANTS = {
 }
 
 
-class Cell(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model with what was measured on it."""
 
     model: SymbolModel
@@ -74,7 +74,7 @@ class Job:
     recipe: RecallRecipe
     seed: int
     streams: int
-    extra: Callable[[Cell], dict[str, Any]] | None = None
+    extra: Callable[[TrainedModel], dict[str, Any]] | None = None
     extra_seeds: int = 1_000_000
     read_first: bool = False
 
@@ -126,7 +126,7 @@ def train_one(job: Job) -> Figures:
     trained = train(model, job.task, job.recipe, job.seed, report_every=25)
     measured = measure(model, held_out(job.task, job.seed, job.streams))
     seconds = time.process_time() - started
-    extra = job.extra(Cell(model, trained, measured)) if job.extra and job.seed < job.extra_seeds else {}
+    extra = job.extra(TrainedModel(model, trained, measured)) if job.extra and job.seed < job.extra_seeds else {}
     return Trial(
         measured.success,
         measured.write_rate,

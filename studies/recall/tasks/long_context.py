@@ -1,20 +1,16 @@
 """Gated long context: what PRISM's hierarchy saves at n ticks, and what its gate is worth among distractors.
 
-Cost: `long_context_cost`. Quality: one hierarchy per gate learns the task `tasks/recall/long_context`, with equal
+Cost: `long_context_cost`. Quality: one hierarchy per gate learns the task `streams/long_context`, with equal
 parameters (a gate that is simpler gets wider feed-forward layers), first on short streams, then on longer ones; it is
 then asked in contexts up to eight times as long as any it was trained on, so with eight times the distractors.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,16 +18,17 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from studies.grid import cores, measure_all
 from studies.recall.streams.long_context import QUERY, LongContext
 from studies.recall.streams.stream import SymbolStream
 from studies.recall.tasks.long_context_cost import PAPER, CostSizes, compare, resident_growth
 from studies.recall.tasks.long_context_models import Hierarchy, TickClassifier, parameter_count
-from trace_memory_ros.measure.statistics import bootstrap_interval
+from studies.tables import bootstrapped
 from trace_memory_ros.memory.prism.layers import GATES
 
 
 @dataclass(frozen=True)
-class Stage:
+class Lesson:
     """Streams of `ticks`, `steps` batches of `batch` of them."""
 
     ticks: int
@@ -46,7 +43,7 @@ class QualitySizes:
     contexts: lengths of the test streams; tests: how many of each. The window is the longest context.
     """
 
-    stages: tuple[Stage, ...] = (Stage(12, 150, 64), Stage(32, 80, 32), Stage(64, 60, 16))
+    stages: tuple[Lesson, ...] = (Lesson(12, 150, 64), Lesson(32, 80, 32), Lesson(64, 60, 16))
     contexts: tuple[int, ...] = (64, 128, 256, 512)
     tests: int = 64
     demonstrations: int | None = None
@@ -56,20 +53,21 @@ class QualitySizes:
     learning_rate: float = 3e-3
 
 
-QUICK_SIZES = QualitySizes(stages=(Stage(12, 120, 32), Stage(24, 30, 16)), contexts=(24, 64, 128), tests=32)
+QUICK_SIZES = QualitySizes(stages=(Lesson(12, 120, 32), Lesson(24, 30, 16)), contexts=(24, 64, 128), tests=32)
 FEW_STREAMS = (80, 128)
 """To train on, over and over. With 50, as many demonstrations as the paper has, every gate memorised in a trial."""
 
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
-    """Measure both parts and return the figures; nothing is written to `out_dir`."""
+    """Measure both parts and return the figures; finished trainings are kept in `<out_dir>/cells`."""
     torch.set_num_threads(1)
     figures: dict[str, Any] = {"paper": PAPER, "cost": cost(quick)}
     sizes = QUICK_SIZES if quick else QualitySizes()
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        figures["quality"] = {"fresh_streams": quality(sizes, seeds, pool)}
-        for count in FEW_STREAMS:
-            figures["quality"][f"{count}_streams"] = quality(replace(sizes, demonstrations=count), seeds, pool)
+    folder = out_dir / "cells"
+    figures["quality"] = {"fresh_streams": quality(sizes, seeds, folder, cores())}
+    for count in FEW_STREAMS:
+        few = replace(sizes, demonstrations=count)
+        figures["quality"][f"{count}_streams"] = quality(few, seeds, folder, cores())
     figures["longest_context"] = longest_context(sizes)
     return figures
 
@@ -107,29 +105,41 @@ def cost(quick: bool) -> dict[str, Any]:
     return figures
 
 
-def quality(sizes: QualitySizes, seeds: int, pool: Executor) -> dict[str, Any]:
+def quality(sizes: QualitySizes, seeds: int, folder: Path, workers: int) -> dict[str, Any]:
     """Share of queries answered right by gate and context: mean over seeds, interval, and every seed."""
-    cells = [(gate, seed) for seed in range(seeds) for gate in GATES]
-    results: dict[str, list[dict[int, float]]] = {gate: [] for gate in GATES}
-    for (gate, _), shares in zip(cells, pool.map(examine, *zip(*cells, strict=True), repeat(sizes)), strict=True):
-        results[gate].append(shares)
+    jobs = {f"{gate}, seed {seed}": Examined(gate, seed, sizes) for seed in range(seeds) for gate in GATES}
+    found = measure_all(examine, jobs, folder, workers, _words)
+    results = {gate: [found[f"{gate}, seed {seed}"] for seed in range(seeds)] for gate in GATES}
     figures: dict[str, Any] = {"parameters": {gate: parameter_count(build(gate, sizes)) for gate in GATES}}
+    contexts = [f"context_{ticks}" for ticks in sizes.contexts]
     for gate, rows in results.items():
-        figures[gate] = {f"context_{ticks}": _spread([row[ticks] for row in rows]) for ticks in sizes.contexts}
+        figures[gate] = {context: bootstrapped([row[context] for row in rows]) for context in contexts}
     for other in GATES[1:]:
+        pairs = list(zip(results["feature"], results[other], strict=True))
         figures[f"feature_minus_{other}"] = {
-            f"context_{ticks}": _spread(
-                [a[ticks] - b[ticks] for a, b in zip(results["feature"], results[other], strict=True)]
-            )
-            for ticks in sizes.contexts
+            context: bootstrapped([a[context] - b[context] for a, b in pairs]) for context in contexts
         }
     return figures
 
 
-def examine(gate: str, seed: int, sizes: QualitySizes) -> dict[int, float]:
+class Examined(NamedTuple):
+    """One training of a gate."""
+
+    gate: str
+    seed: int
+    sizes: QualitySizes
+
+
+def examine(job: Examined) -> dict[str, float]:
     """Train one model; what it recalls in every context."""
-    model = train(gate, seed, sizes)
-    return {ticks: recall(model, LongContext(steps=ticks), seed, sizes) for ticks in sizes.contexts}
+    model = train(*job)
+    return {
+        f"context_{ticks}": recall(model, LongContext(steps=ticks), job.seed, job.sizes) for ticks in job.sizes.contexts
+    }
+
+
+def _words(shares: dict[str, float]) -> str:
+    return ", ".join(f"{context} {share:.2f}" for context, share in shares.items())
 
 
 def build(gate: str, sizes: QualitySizes) -> TickClassifier:
@@ -181,7 +191,3 @@ def recall(model: nn.Module, task: LongContext, seed: int, sizes: QualitySizes) 
     parts = torch.from_numpy(stream.symbols).split(8)
     given: NDArray[np.int64] = torch.cat([model(part).argmax(dim=-1) for part in parts]).numpy()
     return float((given == stream.answers)[stream.kind == QUERY].mean())
-
-
-def _spread(values: list[float]) -> dict[str, Any]:
-    return {"mean": float(np.mean(values)), "ci95": list(bootstrap_interval(values)), "seeds": values}

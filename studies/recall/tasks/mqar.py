@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import torch
-from rich.console import Console
 from rich.table import Table
 
+from studies.grid import Figures, cores, measure_all
 from studies.recall.tasks import mqar_study as study
 from studies.recall.tasks.mqar_models import (
     Backbone,
@@ -27,17 +25,29 @@ from studies.recall.tasks.mqar_models import (
     WeakVla,
 )
 from studies.recall.tasks.mqar_training import SIZES, VALIDATION_SEED, MqarRecipe, accuracy, train
-from trace_memory_ros.measure.statistics import bootstrap_interval
+from studies.tables import bootstrapped, table
 
 SEEDS = (42, 123, 999)
 """The paper's; further ones count up from the last."""
-PAPER = {
-    "vla": {"8": 1.0, "16": 1.0, "24": 1.0, "32": 0.62, "48": 0.04},
-    "deltanet": {"8": 0.73, "16": 0.009, "24": 0.011, "48": 0.008},
-    "linear_attention": {"16": 0.091, "24": 0.074, "48": 0.043},
-    "softmax": {"24": 0.081},
+PAPER: dict[str, dict[str, dict[str, float]]] = {
+    "table 11": {
+        "vla": {"8": 0.997, "16": 0.990, "24": 0.994, "32": 0.623, "48": 0.044},
+        "deltanet": {"8": 0.965, "16": 0.009, "24": 0.007, "32": 0.008, "48": 0.008},
+        "linear_attention": {"8": 0.150, "16": 0.091, "24": 0.069, "32": 0.056, "48": 0.043},
+        "softmax": {"8": 0.152, "16": 0.091, "24": 0.070, "32": 0.057, "48": 0.043},
+    },
+    "table 9": {
+        "vla": {"24": 1.0},
+        "deltanet": {"24": 0.011},
+        "linear_attention": {"24": 0.074},
+        "softmax": {"24": 0.081},
+    },
+    "section 6.4": {"vla": {"8": 1.0, "16": 1.0, "24": 1.0}, "deltanet": {"8": 0.73, "24": 0.010}},
 }
-"""What the paper prints: two layers of four heads of 32, one model per size."""
+"""What the paper prints, by place: two layers of four heads of 32, one model per size.
+
+Table 11 is one seed and 1,000 steps, table 9 three seeds and 2,000 steps, section 6.4 reads figure 5 (three seeds).
+"""
 
 
 @dataclass(frozen=True)
@@ -74,97 +84,102 @@ RATES = (1e-3, 3e-3, 1e-2)
 """Learning rates of which each mechanism gets its best, by the first seed on sequences of their own."""
 
 
-class Run(NamedTuple):
-    """One training and its scores by number of pairs."""
+class Training(NamedTuple):
+    """One training of a cell."""
 
-    accuracy: dict[int, float]
-    validation: float
-    parameters: int
+    cell: Cell
+    recipe: MqarRecipe
+    seed: int
 
 
-def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
-    """Train every cell, score it at each number of pairs, measure the propositions; `out_dir` gets a plot.
+def run(out_dir: Path, quick: bool, seeds: int) -> Figures:
+    """Train every cell, score it at each number of pairs, measure the propositions; finished trainings are kept.
 
     Only the mechanisms are trained with every seed; variants and ablations with the first, at their mechanism's rate.
     """
     recipe = MqarRecipe(evaluation_batches=4 if quick else 15)
     chosen = [SEEDS[i] if i < len(SEEDS) else SEEDS[-1] + i for i in range(seeds)]
-    figures: dict[str, Any] = {"recipe": {**asdict(recipe), "backbone": asdict(Backbone()), "seeds": chosen}}
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        figures["learning_rate"], figures["accuracy"] = _train_all(pool, recipe, chosen, (1e-2,) if quick else RATES)
+    rates = (1e-2,) if quick else RATES
+    figures: Figures = {"recipe": {**asdict(recipe), "backbone": asdict(Backbone()), "seeds": chosen}}
+    figures["learning_rate"] = best_rates(recipe, chosen[0], rates, out_dir / "cells")
+    figures["accuracy"] = accuracies(recipe, chosen, figures["learning_rate"], out_dir / "cells")
     figures["accuracy_paper"] = PAPER
     figures["state_norm_at_1000"] = study.state_norms(seeds)
     figures["step_jacobian"] = study.jacobian_norms()
     figures["recovery_error"] = study.recovery_errors()
     figures["float32"] = study.precision(5_000 if quick else 100_000)
     figures["latency_us_per_token"] = study.latency(5 if quick else 20)
-    _print(figures["accuracy"])
-    _plot(out_dir, figures["accuracy"]["mechanisms"])
     return figures
 
 
-def _train_all(
-    pool: Executor, recipe: MqarRecipe, seeds: list[int], rates: tuple[float, ...]
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Best learning rate by mechanism, and the scores of every cell by group."""
-    first = {
-        (name, rate): pool.submit(_one, name, cell, replace(recipe, learning_rate=rate), seeds[0])
+def best_rates(recipe: MqarRecipe, seed: int, rates: tuple[float, ...], folder: Path) -> dict[str, float]:
+    """The learning rate of each mechanism that scores best on sequences of their own."""
+    jobs = {
+        _name(name, rate, seed): Training(cell, replace(recipe, learning_rate=rate), seed)
         for name, cell in MECHANISMS.items()
         for rate in rates
     }
-    best = {name: max(rates, key=lambda rate: first[name, rate].result().validation) for name in MECHANISMS}
-    runs = {
-        ("mechanisms", name): [
-            first[name, best[name]],
-            *(pool.submit(_one, name, cell, replace(recipe, learning_rate=best[name]), seed) for seed in seeds[1:]),
-        ]
-        for name, cell in MECHANISMS.items()
-    }
-    for group, cells in (("variants", VARIANTS), ("without_previous_token", UNBOUND)):
+    found = measure_all(examine, jobs, folder, cores(), _words)
+    return {name: max(rates, key=lambda rate: found[_name(name, rate, seed)]["validation"]) for name in MECHANISMS}
+
+
+def accuracies(recipe: MqarRecipe, seeds: list[int], rates: dict[str, float], folder: Path) -> Figures:
+    """The scores of every cell by group."""
+    groups = {"mechanisms": MECHANISMS, "variants": VARIANTS, "without_previous_token": UNBOUND}
+    jobs: dict[str, Training] = {}
+    names = {}
+    for group, cells in groups.items():
         for name, cell in cells.items():
-            tuned = replace(recipe, learning_rate=best[name.split(",")[0]])
-            runs[group, name] = [pool.submit(_one, name, cell, tuned, seeds[0])]
-    scores: dict[str, Any] = {}
-    for (group, name), trainings in runs.items():
-        scores.setdefault(group, {})[name] = _summarise([training.result() for training in trainings])
-    return best, scores
-
-
-def _one(name: str, cell: Cell, recipe: MqarRecipe, seed: int) -> Run:
-    torch.set_num_threads(1)  # a worker per core already
-    model = train(cell.mixer, cell.backbone, recipe, seed)
-    result = Run(
-        accuracy(model, recipe),
-        statistics.fmean(accuracy(model, replace(recipe, evaluation_batches=2), VALIDATION_SEED).values()),
-        sum(parameter.numel() for parameter in model.parameters()),
-    )
-    shares = "  ".join(f"{pairs} pairs {share:.3f}" for pairs, share in result.accuracy.items())
-    print(f"{name}, rate {recipe.learning_rate:g}, seed {seed}: {shares}", flush=True)
-    return result
-
-
-def _summarise(runs: list[Run]) -> dict[str, Any]:
-    scores: dict[str, Any] = {"parameters": runs[0].parameters}
-    for pairs in SIZES:
-        shares = [run.accuracy[pairs] for run in runs]
-        scores[str(pairs)] = {
-            "mean": statistics.fmean(shares),
-            "ci95": list(bootstrap_interval(shares)),
-            "per_seed": shares,
-        }
+            rate = rates[name.split(",")[0]]
+            trained = [
+                (_name(name, rate, seed), Training(cell, replace(recipe, learning_rate=rate), seed))
+                for seed in (seeds if group == "mechanisms" else seeds[:1])
+            ]
+            jobs.update(trained)
+            names[group, name] = [key for key, _ in trained]
+    found = measure_all(examine, jobs, folder, cores(), _words)
+    scores: Figures = {}
+    for (group, name), keys in names.items():
+        scores.setdefault(group, {})[name] = _summarise([found[key] for key in keys])
     return scores
 
 
-def _print(groups: dict[str, Any]) -> None:
-    table = Table("mechanism", *(f"n = {pairs}" for pairs in SIZES), title="MQAR: share of queries answered exactly")
-    for rows in groups.values():
-        for name, scores in rows.items():
-            table.add_row(name, *(f"{scores[str(pairs)]['mean']:.3f}" for pairs in SIZES))
-        table.add_section()
-    Console().print(table)
+def examine(job: Training) -> Figures:
+    """Train a cell; exact-match shares by number of pairs, their mean on validation sequences, parameters."""
+    model = train(job.cell.mixer, job.cell.backbone, job.recipe, job.seed)
+    validation = accuracy(model, replace(job.recipe, evaluation_batches=2), VALIDATION_SEED)
+    return {
+        "accuracy": {str(pairs): share for pairs, share in accuracy(model, job.recipe).items()},
+        "validation": statistics.fmean(validation.values()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
 
 
-def _plot(out_dir: Path, mechanisms: dict[str, Any]) -> None:
+def _name(name: str, rate: float, seed: int) -> str:
+    return f"{name}, rate {rate:g}, seed {seed}"
+
+
+def _words(found: Figures) -> str:
+    return "  ".join(f"{pairs} pairs {share:.3f}" for pairs, share in found["accuracy"].items())
+
+
+def _summarise(runs: list[Figures]) -> Figures:
+    scores: Figures = {"parameters": runs[0]["parameters"]}
+    for pairs in map(str, SIZES):
+        scores[pairs] = bootstrapped([run["accuracy"][pairs] for run in runs], "per_seed")
+    return scores
+
+
+def tables(figures: Figures) -> Iterator[Table]:
+    """Share of queries answered exactly, by cell."""
+    title = "MQAR: share of queries answered exactly"
+    columns = ("mechanism", *(f"n = {pairs}" for pairs in SIZES))
+    rows = [(n, scores) for cells in figures["accuracy"].values() for n, scores in cells.items()]
+    yield table(title, columns, ((n, *(f"{scores[str(p)]['mean']:.3f}" for p in SIZES)) for n, scores in rows))
+
+
+def plots(figures: Figures, out_dir: Path) -> list[Path]:
+    """Write `mqar.png`, the mechanisms beside the paper's table 11; returns its path."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -172,14 +187,15 @@ def _plot(out_dir: Path, mechanisms: dict[str, Any]) -> None:
 
     out_dir.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(6, 4))
-    for name, scores in mechanisms.items():
+    for name, scores in figures["accuracy"]["mechanisms"].items():
         axes.plot(SIZES, [scores[str(pairs)]["mean"] for pairs in SIZES], marker="o", label=name.replace("_", " "))
-        if name in PAPER:
-            known = {int(pairs): share for pairs, share in PAPER[name].items()}
+        if name in PAPER["table 11"]:
+            known = {int(pairs): share for pairs, share in PAPER["table 11"][name].items()}
             axes.plot(list(known), list(known.values()), ":", color=axes.lines[-1].get_color())
     axes.axvline(study.WIDTH, color="grey", linewidth=0.8)
-    axes.set(xlabel="pairs n (grey: d_h; dotted: the paper)", ylabel="queries answered", ylim=(0, 1.02))
+    axes.set(xlabel="pairs n (grey: d_h; dotted: the paper's table 11)", ylabel="queries answered", ylim=(0, 1.02))
     axes.legend()
     figure.tight_layout()
     figure.savefig(out_dir / "mqar.png", dpi=120)
     plt.close(figure)
+    return [out_dir / "mqar.png"]

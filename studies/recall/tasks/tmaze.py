@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from rich.table import Table
 
-from studies.grid import Store
+from studies.grid import Figures, cores, measure_all
 from studies.recall.learning.tmaze import Choice, MazeModel, path_size, walk
 from studies.recall.learning.trainer import RecallRecipe, train
 from studies.recall.streams.tmaze import TMaze
+from studies.tables import table
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
@@ -73,16 +72,9 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
     """Train every contestant that is registered `seeds` times and walk it down corridors of all lengths, both goals."""
     longest = QUICK_LONGEST if quick else LENGTHS[-1]
     seeds = 1 if quick else seeds
-    names = [name for name, contestant in CONTESTANTS.items() if contestant.memory in registry.names()]
-    jobs = [(out_dir, name, seed, min(longest, CONTESTANTS[name].longest)) for name in names for seed in range(seeds)]
-    walks: dict[str, list[Walk]] = {name: [] for name in names}
-    workers = min(len(jobs), len(os.sched_getaffinity(0)))
-    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        for (_, name, seed, _), found in zip(jobs, pool.map(carry_out, *zip(*jobs, strict=True)), strict=True):
-            walks[name].append(found)
-            print(f"{name}, seed {seed}: {_line(found)}", flush=True)
-    results = {name: _summary(CONTESTANTS[name], found) for name, found in walks.items()}
-    show(results, seeds)
+    chosen = {name: contestant for name, contestant in CONTESTANTS.items() if contestant.memory in registry.names()}
+    walked = walks(chosen, seeds, longest, out_dir / "walks", cores())
+    results = {name: _summary(CONTESTANTS[name], found) for name, found in walked.items()}
     return {
         "trained_on_steps": TASK.longest,
         "batch": BATCH,
@@ -91,6 +83,19 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
         "results": results,
         "elmur_right_at_every_length": results["elmur"]["perfect_up_to"] == longest,
     }
+
+
+def walks(
+    contestants: Mapping[str, Contestant], seeds: int, longest: int, folder: Path, workers: int
+) -> dict[str, list[Walk]]:
+    """Walks of every contestant with seeds 0, 1, ...; those that `folder` holds are not done again."""
+    jobs = {
+        f"{name}, seed {seed}": Job(contestant, seed, min(longest, contestant.longest))
+        for name, contestant in contestants.items()
+        for seed in range(seeds)
+    }
+    kept = measure_all(train_and_walk, jobs, folder, workers, _line)
+    return {name: [_walk(kept[f"{name}, seed {seed}"]) for seed in range(seeds)] for name in contestants}
 
 
 def build(contestant: Contestant, seed: int) -> MazeModel:
@@ -110,23 +115,30 @@ class Walk(NamedTuple):
     seconds: float
 
 
-def carry_out(out_dir: Path, name: str, seed: int, longest: int) -> Walk:
-    """`train_and_walk`, or what an earlier run with the same settings left in `out_dir`."""
-    settings = {**asdict(CONTESTANTS[name]), "longest": longest, "trained_on_steps": TASK.longest, "phases": PHASES}
-    part = f"{re.sub('[^a-z0-9]+', '_', name)}_{seed}"
-    kept = Store(out_dir / "walks").get(part, settings, lambda: train_and_walk(name, seed, longest)._asdict())
+@dataclass(frozen=True)
+class Job:
+    """One training of a contestant, and how far it is walked; what the walks depend on."""
+
+    contestant: Contestant
+    seed: int
+    longest: int
+    task: TMaze = TASK
+    phases: int = PHASES
+
+
+def train_and_walk(job: Job) -> Figures:
+    """A `Walk` as plain figures: one training of one contestant, and its choices."""
+    model = build(job.contestant, job.seed)
+    success = train(model, job.task, job.contestant.recipe, job.seed).progress[-1].success
+    started = time.process_time()
+    asked = [length - phase for length in LENGTHS if length <= job.longest for phase in range(job.phases)]
+    choices = walk(model.eval(), asked)
+    return Walk(success, choices, time.process_time() - started)._asdict()
+
+
+def _walk(kept: Figures) -> Walk:
     choices = [Choice(steps, tuple(right), tuple(margin)) for steps, right, margin in kept["choices"]]
     return Walk(kept["trained"], choices, kept["seconds"])
-
-
-def train_and_walk(name: str, seed: int, longest: int) -> Walk:
-    """One training of one contestant, and its choices up to `longest`."""
-    model = build(CONTESTANTS[name], seed)
-    success = train(model, TASK, CONTESTANTS[name].recipe, seed).progress[-1].success
-    started = time.process_time()
-    asked = [length - phase for length in LENGTHS if length <= longest for phase in range(PHASES)]
-    choices = walk(model.eval(), asked)
-    return Walk(success, choices, time.process_time() - started)
 
 
 def _summary(contestant: Contestant, walks: list[Walk]) -> dict[str, Any]:
@@ -168,21 +180,25 @@ def _figures(by_seed: list[list[Choice]]) -> dict[str, Any]:
     }
 
 
-def _line(found: Walk) -> str:
-    shares = {n: sum(sum(c.right) for c in _at(found.choices, n)) for n in LENGTHS if n <= found.choices[-1].steps}
+def _line(kept: Figures) -> str:
+    choices = _walk(kept).choices
+    shares = {n: sum(sum(c.right) for c in _at(choices, n)) for n in LENGTHS if n <= choices[-1].steps}
     return ", ".join(f"{n:,} steps {right}/{2 * PHASES}" for n, right in shares.items())
 
 
-def show(results: dict[str, Any], seeds: int) -> None:
-    """Print success by corridor length."""
-    from rich.console import Console
-    from rich.table import Table
+def tables(figures: Figures) -> Iterator[Table]:
+    """Success by corridor length."""
+    title = (
+        f"T-maze: right choices after a corridor, trained on {figures['trained_on_steps']} steps, "
+        f"{figures['seeds']} seeds"
+    )
+    columns = ("", *(f"{length:,}" for length in LENGTHS), "parameters", "state bytes")
+    yield table(title, columns, ((name, *_cells(result)) for name, result in figures["results"].items()))
 
-    table = Table(title=f"T-maze: right choices after a corridor, trained on {TASK.longest} steps, {seeds} seeds")
-    for column in ("", *(f"{length:,}" for length in LENGTHS), "parameters", "state bytes"):
-        table.add_column(column, justify="right" if column else "left")
-    for name, result in results.items():
-        cells = [result["lengths"].get(str(length)) for length in LENGTHS]
-        shown = ["-" if cell is None else f"{100 * cell['success']:.0f} %" for cell in cells]
-        table.add_row(name, *shown, f"{result['parameters']:,}", f"{result['state_bytes']:,}")
-    Console(width=140).print(table)
+
+def _cells(result: Figures) -> Iterator[str]:
+    for length in LENGTHS:
+        found = result["lengths"].get(str(length))
+        yield "-" if found is None else f"{100 * found['success']:.0f} %"
+    yield f"{result['parameters']:,}"
+    yield f"{result['state_bytes']:,}"
