@@ -42,7 +42,7 @@ def slow_checkpoint(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("slow")
-    install(slow_project(path / "project"), path / "site")
+    install(path / "site", slow_project(path / "project"))
     slow_checkpoint(path)
     return path
 
