@@ -1,9 +1,12 @@
-"""Command-line values that several benchmarks take."""
+"""Command-line options that several studies take."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
+from pathlib import Path
+
+DEMOS = Path("out/demonstrations")
 
 
 def names_of(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
@@ -17,3 +20,41 @@ def names_of(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
         return names
 
     return parse
+
+
+def count(text: str) -> int:
+    """A parser of whole numbers of at least 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number of at least 1")
+    return int(text)
+
+
+def add_names(parser: argparse.ArgumentParser, flag: str, known: Iterable[str], what: str) -> None:
+    """Add an option that takes some of the `known` names, by default all."""
+    choices = tuple(known)
+    parser.add_argument(flag, type=names_of(choices), default=choices, help=f"{what}, by comma (default: all)")
+
+
+def add_counts(parser: argparse.ArgumentParser, **counts: tuple[int, str]) -> None:
+    """Add options that take a whole number of at least 1: name=(default, what it counts)."""
+    for name, (default, what) in counts.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=count, default=default, help=f"{what} (default: {default})")
+
+
+def add_workers(parser: argparse.ArgumentParser, default: int = 1) -> None:
+    """Add `--workers`."""
+    add_counts(parser, workers=(default, "processes"))
+
+
+def add_grid(parser: argparse.ArgumentParser, workers: int = 2, seeds: int = 3) -> None:
+    """Add what every study of trainings on the arm takes: seeds, workers, `--report`, the demonstration cache."""
+    add_counts(parser, seeds=(seeds, "training seeds"))
+    add_workers(parser, workers)
+    parser.add_argument("--report", action="store_true", help="train and measure nothing, tabulate what is there")
+    add_demos(parser)
+
+
+def add_demos(parser: argparse.ArgumentParser) -> None:
+    """Add `--demos`."""
+    parser.add_argument("--demos", type=Path, default=DEMOS, help="demonstration cache")

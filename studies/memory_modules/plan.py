@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
+from studies.grid import Plan, Run, digest
+from studies.scenes import scenario_key, twins
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.memory import registry
+from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.window import PathWindow
 
 TASKS = ("origin", "colour")
@@ -87,36 +88,17 @@ JOINT = {
 """Short, since the policy can move already: it has to learn what its memory tells it."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One training: a row's mechanism, a task, a seed."""
+@dataclass(frozen=True, kw_only=True)
+class ModulesPlan(Plan):
+    """The grid, and the harder conditions. pairs: of each training seed and condition.
 
-    task: str
-    row: str
-    seed: int
+    recipes: by task. base_recipes: one after the other.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.task} {self.row} seed {self.seed}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything a call is decided by. pairs: counterfactual evaluation pairs per training seed."""
-
-    tasks: tuple[str, ...]
-    rows: tuple[str, ...]
-    seeds: tuple[int, ...]
-    pairs: int
     conditions: tuple[Condition, ...]
     recipes: dict[str, Recipe]
     base_recipes: tuple[Recipe, ...]
-    out_dir: Path
-    demos: Path
     handover: tuple[str, int, tuple[str, ...]] = HANDOVER
-
-    def runs(self) -> list[Run]:
-        """All trainings, whole tables of one seed first, so that what is there after an interruption is balanced."""
-        return [Run(task, row, seed) for seed in self.seeds for row in self.rows for task in self.tasks]
 
     def design(self, row: str) -> Design:
         """How a row's mechanism is built."""
@@ -124,13 +106,9 @@ class Plan:
 
     def scenarios(self, task: str, seed: int, condition: Condition) -> list[Scenario]:
         """Evaluation episodes of a training seed, twins side by side; seeds share no scene unless it is `shared`."""
-        first = FIRST_EVALUATION_SEED + (0 if condition.shared else seed * self.pairs)
-        return [
-            Scenario(task=task, seed=first + index // 2, cue=index % 2, **condition.changes)
-            for index in range(2 * self.pairs)
-        ]
+        return twins(task, self.pairs, 0 if condition.shared else seed * self.pairs, **condition.changes)
 
-    def recordings(self) -> list[tuple[str, int, Condition]]:
+    def to_record(self) -> list[tuple[str, int, Condition]]:
         """Task, seed and condition of all that has to be recorded, each scene once."""
         return [
             (task, seed, condition)
@@ -144,15 +122,25 @@ class Plan:
         recipes = [recipe.to_dict() for recipe in self.base_recipes]
         return self.out_dir / "bases" / f"{task}-{digest({'recipes': recipes, 'design': _plain(self.design('none'))})}"
 
-    def run_folder(self, run: Run, base_id: str) -> Path:
-        """Where a training and its results are kept: another design, recipe or base is another folder."""
-        content = {
+    def trained_by(self, run: Run) -> object:
+        """Design, recipe and base; the base must be there."""
+        return {
             "schema": SCHEMA,
             "design": _plain(self.design(run.row)),
             "recipe": self.recipes[run.task].to_dict(),
-            "base": base_id,
+            "base": base_id(self.base_folder(run.task)),
         }
-        return self.out_dir / "runs" / f"{run.task}-{run.row}-{run.seed}-{digest(content)}"
+
+    def episode_path(self, scenario: Scenario) -> Path:
+        """Where an expert's episode is kept; it depends on the base's normaliser and clock, which all rows share."""
+        key = digest({"scenario": scenario_key(scenario), "base": base_id(self.base_folder(scenario.task))})
+        return self.out_dir / "expert_episodes" / scenario.task / f"{scenario.seed}-{scenario.cue}-{key}.npz"
+
+
+@lru_cache
+def base_id(folder: Path) -> str:
+    """Model id of a base policy."""
+    return load(folder).model_id
 
 
 def row_design(row: str) -> Design:
@@ -160,7 +148,7 @@ def row_design(row: str) -> Design:
     return arm_design(ROWS[row], DEPTH, window=WINDOWS.get(row))
 
 
-def quick_plan(plan: Plan) -> Plan:
+def quick_plan(plan: ModulesPlan) -> ModulesPlan:
     """A plan for a first look: one seed, three rows, two conditions, a base policy that can hardly move."""
     return replace(
         plan,
@@ -183,16 +171,6 @@ def known_conditions(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]
     """The conditions that scenarios have settings for."""
     settings = {f.name for f in fields(Scenario)}
     return tuple(c for c in conditions if set(c.changes) <= settings)
-
-
-def scenario_key(scenario: Scenario) -> dict[str, Any]:
-    """What distinguishes a scenario from the default one of its class; a setting added later changes no key."""
-    return {f.name: value for f in fields(Scenario) if (value := getattr(scenario, f.name)) != f.default}
-
-
-def digest(content: object) -> str:
-    """A short name for plain content."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _plain(design: Design) -> dict[str, Any]:

@@ -58,13 +58,13 @@ def _draw(path: Path, tasks: dict[str, Rows], draw: Callable[[Axes, Rows], None]
 
 
 def _against_conditions(ax: Axes, rows: Rows, labels: dict[str, str]) -> None:
-    """A cell per memory and condition: closed loop at the trained delay, then decisions at the branch."""
+    """A cell per memory and condition: closed loop at the trained delay, then open-loop decisions."""
     shares = np.full((len(rows), 1 + len(labels)), np.nan)
     for line, found in zip(shares, rows.values(), strict=True):
         line[0] = found["closed_loop"]["success"]
         for column, name in enumerate(labels, start=1):
-            heard = found.get("heard", {}).get(name)
-            line[column] = heard["success"] if heard else np.nan
+            decided = found.get("open_loop", {}).get(name)
+            line[column] = decided["success"] if decided else np.nan
     ax.imshow(shares, cmap=SHARES, vmin=CHANCE, vmax=1.0, aspect="auto")
     for (y, x), share in np.ndenumerate(shares):
         if np.isfinite(share):

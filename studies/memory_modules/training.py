@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from studies.memory_modules.plan import Plan, Run
+from studies.grid import Run
+from studies.memory_modules.plan import ModulesPlan
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.runtime.checkpoint import WEIGHTS, load
 from trace_memory_ros.runtime.window import PathWindow
 
-REPORT_EVERY = 50
 
-
-def train_base(plan: Plan, task: str) -> str:
+def train_base(plan: ModulesPlan, task: str) -> str:
     """The task's memoryless policy, trained unless it is there; returns a line about it."""
     folder = plan.base_folder(task)
     if not (folder / WEIGHTS).exists():
@@ -38,7 +32,7 @@ def train_base(plan: Plan, task: str) -> str:
     return f"{task} base policy: model {load(folder).model_id[:12]}"
 
 
-def train_row(plan: Plan, run: Run, folder: Path) -> dict[str, Any]:
+def train_row(plan: ModulesPlan, run: Run, folder: Path) -> dict[str, Any]:
     """Train a row's memory, then memory and policy together; the checkpoint goes to `folder`."""
     return _train(
         plan.design(run.row), run.task, plan.recipes[run.task], run.seed, plan.base_folder(run.task), plan.demos, folder
@@ -52,30 +46,15 @@ def _stage(folder: Path, number: int) -> Path:
 def _train(
     design: Design, task: str, recipe: Recipe, seed: int, start: Path | None, demos: Path, folder: Path
 ) -> dict[str, Any]:
-    training, held_out = prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
-    torch.manual_seed(seed)
-    agent = build.build_agent(design, training)
-    if start is not None:
-        build.adopt_policy(agent, load(start))
-    log: list[Progress] = []
-    begun = time.monotonic()
-    if list(agent.memory.parameters()):
-        learn_memory(agent, training, held_out, recipe, seed, log.append)
-    memory_s = time.monotonic() - begun
-    memory_steps, attempts = (log[-1].step, log[-1].attempt) if log else (0, 0)
-    last = Trainer(agent, training, held_out, recipe, seed).run(log.append, REPORT_EVERY)
+    data = prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
+    fitted = fit(design, data, recipe, seed, start=None if start is None else load(start))
+    agent = fitted.agent
     figures: dict[str, Any] = {
-        "train_branch_accuracy": last.train_branch_accuracy,
-        "held_out_branch_accuracy": last.held_out_branch_accuracy,
-        "memory_steps": memory_steps,
-        "attempts": attempts,
-        "memory_s": memory_s,
-        "joint_s": time.monotonic() - begun - memory_s,
+        **fitted.figures(),
         "memory_parameters": sum(p.numel() for p in agent.memory.parameters()),
         "state_bytes": agent.memory.state_bytes,
     }
-    provenance = {"seed": seed, "recipe": recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, design, training, task, provenance, folder)
+    figures["model_id"] = fitted.save(folder, task, figures)
     return figures
 
 
@@ -87,9 +66,7 @@ def _demonstrations(task: str, pairs: int, held_out_pairs: int, demos: Path) -> 
 
 
 @lru_cache(maxsize=4)
-def prepared(
-    task: str, depth: int, window: PathWindow | None, pairs: int, held_out_pairs: int, demos: Path
-) -> tuple[BatchBuilder, BatchBuilder]:
+def prepared(task: str, depth: int, window: PathWindow | None, pairs: int, held_out_pairs: int, demos: Path) -> Data:
     """Batches of a task's training and held-out demonstrations; kept, since many runs need the same."""
     training, held_out = _demonstrations(task, pairs, held_out_pairs, demos)
     return build.prepare(_data_design(depth, window), training, held_out)

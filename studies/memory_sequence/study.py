@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
-from rich.console import Console
+from rich.table import Table
 
-from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, digest, row_design
+from studies import options
+from studies.grid import Figures, Plan, Run, Store, do, parts
+from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
 from studies.memory_sequence.training import HEAD_LESSONS, LESSONS, RECIPE, Lesson, recombined, train
-from studies.options import names_of
-from studies.store import Store
+from studies.tables import table
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.arm.demonstrations import ScenarioOf, collect, render
 from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import TrainingSet
+from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.statistics import bootstrap_interval
-from trace_memory_ros.measure.workers import do_all
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.window import PathWindow
 
@@ -68,80 +68,92 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything a call is decided by. pairs: evaluation pairs per column, the same for all rows and seeds."""
+@dataclass(frozen=True, kw_only=True)
+class SequencePlan(Plan):
+    """The grid and the columns. pairs: of each column, the same for all rows and seeds."""
 
     columns: tuple[Column, ...]
-    pairs: int
     recipe: Recipe
     lessons: tuple[Lesson, ...]
-    out_dir: Path
-    demos: Path
 
-    def folder(self, row: str, seed: int) -> Path:
-        """Where a run's figures are kept."""
-        design = row_design(row)
+    def trained_by(self, run: Run) -> object:
+        """Mechanism, recipe and lessons."""
+        design = row_design(run.row)
         lessons = [asdict(lesson) for lesson in self.lessons]
         mechanism = [design.memory, dict(design.options), design.depth, str(design.window)]
-        content = [SCHEMA, self.recipe.to_dict(), lessons, *mechanism]
-        return self.out_dir / "runs" / f"{row}-{seed}-{digest(content)}"
+        return [SCHEMA, self.recipe.to_dict(), lessons, *mechanism]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Figures:
         """What figures depend on besides the training."""
         return {"columns": [c.label for c in self.columns], "pairs": self.pairs}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Rows, seeds, workers."""
-    parser.add_argument("--rows", type=names_of(ROWS), default=tuple(ROWS), help="rows, by comma (default: all)")
-    parser.add_argument("--seeds", type=int, default=3, help="training seeds (default: 3)")
-    parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--report", action="store_true", help="train and measure nothing, tabulate what is there")
-    parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
+    """Rows, and those of a grid."""
+    options.add_names(parser, "--rows", ROWS, "rows")
+    options.add_grid(parser, workers=1)
 
 
 def run(
-    out_dir: Path, quick: bool, rows: tuple[str, ...], seeds: int, workers: int, report: bool, demos: Path
-) -> dict[str, Any]:
+    out_dir: Path,
+    quick: bool,
+    rows: tuple[str, ...] = tuple(ROWS),
+    seeds: int = 3,
+    workers: int = 1,
+    report: bool = False,
+    demos: Path = options.DEMOS,
+) -> Figures:
     """Train each row on mixed sequences and count right decisions; kept runs are not done again."""
-    plan = Plan(COLUMNS, 9, RECIPE, LESSONS, out_dir, demos)
-    if quick:
-        plan = replace(plan, columns=(COLUMNS[0], COLUMNS[2]), pairs=3)
-        seeds = 1
-        rows = tuple(row for row in rows if row in QUICK_ROWS) or rows[:1]
-    console = Console()
-    runs = [] if report else [(row, seed) for seed in range(seeds) for row in rows]
-    if runs:
+    plan = SequencePlan(
+        tasks=(TASK,),
+        rows=rows,
+        seeds=tuple(range(seeds)),
+        pairs=9,
+        columns=COLUMNS,
+        recipe=RECIPE,
+        lessons=LESSONS,
+        out_dir=out_dir,
+        demos=demos,
+    )
+    plan = quick_plan(plan) if quick else plan
+    if not report:
         _render_all(plan)
-    lost = do_all(partial(carry_out, plan), runs, workers, console.print)
+        do(partial(carry_out, plan), plan.runs(), plan.run_folder, workers)
+    failed = {f"{row} seed {seed}": why for row in plan.rows for seed, why in plan.failures(TASK, row).items()}
     return {
-        "seeds": seeds,
+        "seeds": len(plan.seeds),
         "episodes_per_seed": 2 * plan.pairs,
         "signature_depth": DEPTH,
         "columns": [column.label for column in plan.columns],
-        "rows": {row: _figures(plan, row, seeds) for row in rows},
-        "failed": {f"{row} seed {seed}": reason for (row, seed), reason in lost},
+        "rows": {row: figures_of(plan, row) for row in plan.rows},
+        "failed": failed,
         "recipe": plan.recipe.to_dict(),
         "lessons": [asdict(lesson) for lesson in plan.lessons],
     }
 
 
-def carry_out(plan: Plan, job: tuple[str, int]) -> str:
-    """Train and measure one row and seed, unless its figures are kept; returns a line about it."""
-    row, seed = job
-    store = Store(plan.folder(row, seed))
-    figures = store.get("figures", plan.settings(), lambda: measure(plan, row, seed))
-    shares = ", ".join(f"{label} {np.mean(np.concatenate(d)):.2f}" for label, d in figures["right"].items())
-    return f"{row} seed {seed}: {shares}"
+def quick_plan(plan: SequencePlan) -> SequencePlan:
+    """A plan for a first look: one seed, three rows, two columns."""
+    return replace(
+        plan,
+        rows=tuple(row for row in plan.rows if row in QUICK_ROWS) or plan.rows[:1],
+        seeds=plan.seeds[:1],
+        columns=(COLUMNS[0], COLUMNS[2]),
+        pairs=3,
+    )
 
 
-def measure(plan: Plan, row: str, seed: int) -> dict[str, Any]:
+def carry_out(plan: SequencePlan, run: Run, store: Store) -> str:
+    """Train and measure one row and seed, unless its figures are kept; returns words about it."""
+    figures = store.get("figures", plan.settings(), lambda: measure(plan, run.row, run.seed))
+    return ", ".join(f"{label} {np.mean(np.concatenate(d)):.2f}" for label, d in figures["right"].items())
+
+
+def measure(plan: SequencePlan, row: str, seed: int) -> Figures:
     """Right decisions, 0 or 1, of each episode of each column, after a training on mixed sequences."""
     design = row_design(row)
     training, held_out, columns = _builders(plan, design.depth, design.window)
-    torch.manual_seed(seed)
-    agent = build.build_agent(design, training)
+    agent = new_agent(design, Data(training, held_out), seed)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
     lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS
@@ -162,7 +174,7 @@ def measure(plan: Plan, row: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _render_all(plan: Plan) -> None:
+def _render_all(plan: SequencePlan) -> None:
     """Render what is missing before any worker looks for it."""
     observation = row_design("none").observation
     for seeds, scenario_of in _sets(plan):
@@ -170,7 +182,7 @@ def _render_all(plan: Plan) -> None:
             pass
 
 
-def _sets(plan: Plan) -> list[tuple[list[int], ScenarioOf]]:
+def _sets(plan: SequencePlan) -> list[tuple[list[int], ScenarioOf]]:
     """Seeds and kind of episodes of the training split, the held-out split and every column."""
     recipe = plan.recipe
     evaluation = list(range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + plan.pairs))
@@ -183,7 +195,7 @@ def _sets(plan: Plan) -> list[tuple[list[int], ScenarioOf]]:
 
 @lru_cache(maxsize=3)
 def _builders(
-    plan: Plan, depth: int, window: PathWindow | None
+    plan: SequencePlan, depth: int, window: PathWindow | None
 ) -> tuple[BatchBuilder, BatchBuilder, tuple[BatchBuilder, ...]]:
     """Builders of the two splits and of every column, all with the train split's statistics."""
     design = replace(row_design("none"), depth=depth, window=window)
@@ -199,7 +211,7 @@ def _builders(
 
 
 @lru_cache(maxsize=1)
-def _episodes(plan: Plan) -> list[list[Twins]]:
+def _episodes(plan: SequencePlan) -> list[list[Twins]]:
     """Pairs of the training split, their recombinations, pairs of the held-out split and of every column.
 
     Images are of the size that the memory sees: no policy looks at larger ones here.
@@ -217,13 +229,12 @@ def _small(twins: Twins, side_px: int) -> Twins:
     return one, other
 
 
-def _figures(plan: Plan, row: str, seeds: int) -> dict[str, Any]:
+def figures_of(plan: SequencePlan, row: str) -> Figures:
     """Per column the share of right decisions and of episodes without a wrong one, over all seeds that are there."""
-    found = [Store(plan.folder(row, seed)).read("figures", plan.settings()) for seed in range(seeds)]
-    runs = [figures for figures in found if figures]
+    runs = parts(plan.stores(TASK, row), "figures", plan.settings())
     if not runs:
         return {"runs": 0}
-    out: dict[str, Any] = {"runs": len(runs), **{k: runs[0][k] for k in ("memory_parameters", "state_bytes")}}
+    out: Figures = {"runs": len(runs), **{k: runs[0][k] for k in ("memory_parameters", "state_bytes")}}
     for column in plan.columns:
         episodes = [episode for figures in runs for episode in figures["right"][column.label]]
         shares = np.array([np.mean(episode) for episode in episodes])
@@ -234,3 +245,15 @@ def _figures(plan: Plan, row: str, seeds: int) -> dict[str, Any]:
             "per_seed": [float(np.mean([np.mean(e) for e in figures["right"][column.label]])) for figures in runs],
         }
     return out
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Right decisions by row and column."""
+    columns = figures["columns"]
+    rows = (
+        (row, *(f"{found[c]['decisions']:.2f}" if c in found else "" for c in columns), found["runs"])
+        for row, found in figures["rows"].items()
+    )
+    yield table("share of right decisions, chance 0.50", ("memory", *columns, "runs"), rows)
+    for run, reason in figures["failed"].items():
+        yield f"{run}: {reason}"

@@ -1,113 +1,59 @@
-"""What one run of `bench policies` does: train, drive, try inference steps; each part is kept and not done again."""
+"""What one run of `bench policies` does: train, drive, try inference steps; each part is kept."""
 
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
-from studies.memory_modules.plan import digest, scenario_key
+from studies.grid import Figures, Run, Store
 from studies.memory_modules.training import prepared
-from studies.policies.plan import Plan, Run
-from studies.store import FAILURE, Figures, Store
+from studies.policies.plan import PoliciesPlan, parts_of
+from studies.scenes import scenario_settings
+from studies.tables import share_of
 from trace_memory_ros.arm.closed_loop import ClosedLoop
 from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.files import atomic
-from trace_memory_ros.learning import build
-from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
-from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.policies.diffusion.policy import DiffusionPolicy
 from trace_memory_ros.runtime.checkpoint import load
 
-REPORT_EVERY = 50
 TIMED = 50
 
 
-def train_and_drive(plan: Plan, run: Run) -> str:
-    """Train a run and drive its episodes, as far as that is missing; returns a line about it. A failure is kept."""
-    return _kept(plan, run, _train_and_drive)
+def train_and_drive(plan: PoliciesPlan, run: Run, store: Store) -> str:
+    """Train a run and drive its episodes, as far as that is missing; returns words about it."""
+    trained = store.get("training", {}, lambda: _train(plan, run, store.folder))
+    scenarios = plan.scenarios(run.task, run.seed)
+    driven = store.get("closed_loop", scenario_settings(scenarios), lambda: _drive(store.folder, run.task, scenarios))
+    return f"held out {trained['held_out_branch_accuracy']:.2f}, closed loop {share_of(driven):.2f}"
 
 
-def try_steps(plan: Plan, trial: tuple[str, int]) -> str:
+def try_steps(plan: PoliciesPlan, trial: tuple[str, int]) -> str:
     """Drive the first seed's diffusion policy with another number of inference steps; returns a line about it."""
     task, steps = trial
     folder, scenarios = plan.run_folder(plan.stepped(task)), plan.step_scenarios(task)
-    settings = {**_settings(scenarios), "inference_steps": steps}
+    settings = {**scenario_settings(scenarios), "inference_steps": steps}
     found = Store(folder).get(f"steps_{steps}", settings, lambda: _drive(folder, task, scenarios, steps))
-    return f"{task}, {steps} inference steps: {_share(found):.2f}"
+    return f"{task}, {steps} inference steps: {share_of(found):.2f}"
 
 
-def _kept(plan: Plan, run: Run, measure: Callable[[Plan, Run, Path, Store], str]) -> str:
-    folder = plan.run_folder(run)
-    store = Store(folder)
-    store.write(FAILURE, {}, {"error": "unfinished: its process died or was interrupted"})
-    try:
-        line = measure(plan, run, folder, store)
-    except Exception as error:
-        reason = "".join(traceback.format_exception_only(error)).strip()
-        store.write(FAILURE, {}, {"error": reason, "traceback": traceback.format_exc()})
-        return f"{run}: FAILED, {reason}"
-    store.remove(FAILURE)
-    return f"{run}: {line}"
-
-
-def _train_and_drive(plan: Plan, run: Run, folder: Path, store: Store) -> str:
-    trained = store.get("training", {}, lambda: _train(plan, run, folder))
-    scenarios = plan.scenarios(run.task, run.seed)
-    driven = store.get("closed_loop", _settings(scenarios), lambda: _drive(folder, run.task, scenarios))
-    return f"held out {trained['held_out_branch_accuracy']:.2f}, closed loop {_share(driven):.2f}"
-
-
-def _train(plan: Plan, run: Run, folder: Path) -> Figures:
+def _train(plan: PoliciesPlan, run: Run, folder: Path) -> Figures:
     design, recipe = plan.design(run), plan.recipe(run)
-    training, held_out = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
-    torch.manual_seed(run.seed)
-    agent = build.build_agent(design, training)
-    build.adopt_policy(agent, load(plan.base_folder(run.task, run.policy)))
-    begun = time.monotonic()
-    if list(agent.memory.parameters()):
-        _remember(plan, run, agent, training, held_out)
-    memory_s = time.monotonic() - begun
-    torch.manual_seed(run.seed)
-    last = Trainer(agent, training, held_out, recipe, run.seed).run(lambda _: None, REPORT_EVERY)
+    data = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
+    start = load(plan.base_folder(run.task, parts_of(run)[0]))
+    fitted = fit(design, data, recipe, run.seed, start=start, memory_file=plan.memory_file(run))
+    agent = fitted.agent
     figures: Figures = {
-        "train_branch_accuracy": last.train_branch_accuracy,
-        "held_out_branch_accuracy": last.held_out_branch_accuracy,
-        "memory_s": memory_s,
-        "joint_s": time.monotonic() - begun - memory_s,
-        "parameters": {name: sum(p.numel() for p in part.parameters()) for name, part in agent.named_children()},
+        **fitted.figures(),
         "adapter_parameters": sum(p.numel() for p in agent.policy.adapter.parameters()),
         "execute": getattr(agent.policy.config, "execute", 1),
     }
-    provenance = {"seed": run.seed, "recipe": recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, design, training, run.task, provenance, folder)
+    figures["model_id"] = fitted.save(folder, run.task, figures)
     return figures
-
-
-def _remember(plan: Plan, run: Run, agent: Agent, training: BatchBuilder, held_out: BatchBuilder) -> None:
-    """Train encoder and memory, or take what the other family's run of the same seed trained."""
-    parts = {"encoder": agent.encoder, "memory": agent.memory}
-    path = plan.memory_file(run)
-    if not path.exists():
-        log: list[Progress] = []
-        learn_memory(agent, training, held_out, plan.recipe(run), run.seed, log.append)
-        tensors = {f"{n}.{k}": v.contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic.replacing(path) as partial:
-            save_file(tensors, partial)
-    kept = load_file(path)
-    for name, part in parts.items():
-        part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in kept.items() if k.startswith(f"{name}.")})
 
 
 def _drive(folder: Path, task: str, scenarios: Sequence[Scenario], inference_steps: int | None = None) -> Figures:
@@ -146,12 +92,3 @@ def chunk_times_ms(folder: Path, task: str, steps: Sequence[int | None]) -> dict
                 policy.chunk(observation, condition)
                 times[count].append(1e3 * (time.thread_time() - begun))
     return {n: {"median": float(np.median(t)), "p95": float(np.percentile(t, 95))} for n, t in times.items()}
-
-
-def _settings(scenarios: Sequence[Scenario]) -> Figures:
-    return {"scenarios": digest([scenario_key(scenario) for scenario in scenarios])}
-
-
-def _share(figures: Figures) -> float:
-    episodes = figures["episodes"]
-    return sum(e["success"] for e in episodes) / max(1, len(episodes))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-
+from studies import options
+from studies.grid import Figures, do, say
 from studies.policies import jobs
 from studies.policies.plan import (
     INFERENCE_STEPS,
@@ -16,32 +15,30 @@ from studies.policies.plan import (
     POLICIES,
     RECIPES,
     TASKS,
-    Plan,
+    PoliciesPlan,
     quick_plan,
 )
-from studies.policies.table import figures_of, show
+from studies.policies.table import figures_of, tables
 from trace_memory_ros.arm.design import checkpoint_name
 from trace_memory_ros.measure.workers import do_all
 from trace_memory_ros.runtime.checkpoint import load
 
-SEEDS = 3
-PAIRS = 9
-STEP_PAIRS = 10
+__all__ = ["add_options", "run", "tables"]
 
-console = Console()
+SEEDS, PAIRS, STEP_PAIRS = 3, 9, 10
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Tasks, families, seeds, workers."""
-    parser.add_argument("--task", type=_names(TASKS), default=TASKS, help="tasks, by comma (default: all)")
-    parser.add_argument("--policy", type=_names(POLICIES), default=POLICIES, help="families, by comma (default: all)")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"training seeds (default: {SEEDS})")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help=f"evaluation pairs per seed (default: {PAIRS})")
-    parser.add_argument("--step-pairs", type=int, default=STEP_PAIRS, help="pairs per number of inference steps")
-    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--report", action="store_true", help="train and measure nothing, tabulate what is there")
+    """Tasks, families, pairs, base policies, and those of a grid."""
+    options.add_names(parser, "--task", TASKS, "tasks")
+    options.add_names(parser, "--policy", POLICIES, "families")
+    options.add_counts(
+        parser,
+        pairs=(PAIRS, "evaluation pairs per training seed"),
+        step_pairs=(STEP_PAIRS, "pairs per number of inference steps"),
+    )
+    options.add_grid(parser, workers=2, seeds=SEEDS)
     parser.add_argument("--bases", type=Path, default=Path("weights"), help="memoryless checkpoints to start from")
-    parser.add_argument("--demos", type=Path, default=Path("out/demonstrations"), help="demonstration cache")
 
 
 def run(
@@ -55,16 +52,13 @@ def run(
     workers: int = 2,
     report: bool = False,
     bases: Path = Path("weights"),
-    demos: Path = Path("out/demonstrations"),
-) -> dict[str, Any]:
+    demos: Path = options.DEMOS,
+) -> Figures:
     """Train and measure what `out_dir` does not hold yet, and return the figures of all that it holds.
 
-    report: train and measure nothing. Raises ValueError for a count below 1 or a base policy that is missing.
+    report: train and measure nothing. Raises ValueError for a base policy that is missing.
     """
-    for name, count in (("seeds", seeds), ("pairs", pairs), ("step-pairs", step_pairs), ("workers", workers)):
-        if count < 1:
-            raise ValueError(f"--{name} is {count}: give at least 1")
-    plan = Plan(
+    plan = PoliciesPlan(
         tasks=task,
         policies=policy,
         memories=MEMORIES,
@@ -80,14 +74,13 @@ def run(
     plan = quick_plan(plan) if quick else plan
     check_bases(plan)
     if not report:
-        _do(partial(jobs.train_and_drive, plan), plan.runs(), workers)
-        _do(partial(jobs.try_steps, plan), plan.step_trials(), workers)
-    figures = figures_of(plan)
-    show(figures, console)
-    return figures
+        do(partial(jobs.train_and_drive, plan), plan.runs(), plan.run_folder, workers)
+        for trial, reason in do_all(partial(jobs.try_steps, plan), plan.step_trials(), workers, say):
+            say(f"{trial}: {reason}")
+    return figures_of(plan)
 
 
-def check_bases(plan: Plan) -> None:
+def check_bases(plan: PoliciesPlan) -> None:
     """Raise ValueError with the command that trains a base policy that is missing or of another family."""
     for task in plan.tasks:
         for policy in plan.policies:
@@ -100,22 +93,3 @@ def check_bases(plan: Plan) -> None:
             found = load(folder).policy.family
             if found != policy:
                 raise ValueError(f"{folder} holds a policy of family {found!r}, not {policy!r}; {remedy}")
-
-
-def _do(work: Any, todo: list[Any], workers: int) -> None:
-    for unfinished, reason in do_all(work, todo, workers, _say):
-        _say(f"{unfinished}: {reason}")
-
-
-def _say(line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
-
-
-def _names(known: tuple[str, ...]) -> Any:
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(part.strip() for part in text.split(","))
-        if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(known)}")
-        return names
-
-    return parse

@@ -6,36 +6,29 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from studies.memory_modules.table import success_of
+from studies.grid import Figures, Store, parts
 from studies.policies.jobs import chunk_times_ms
-from studies.policies.plan import Plan, Run
-from studies.store import FAILURE, Figures, Store
+from studies.policies.plan import PoliciesPlan
+from studies.tables import success_of, table, with_interval
 from trace_memory_ros.measure.statistics import percentiles, wilson_interval
 
 RESAMPLES = 4_000
-PAPER = {
-    "act": {"none": 25.5, "trace": 69.23},
-    "diffusion": {"none": 25.0, "trace": 59.53},
-}
+PAPER = {"act none": 25.5, "act trace": 69.23, "diffusion none": 25.0, "diffusion trace": 59.53}
 """Average stage progress (%) of TRACE's table 1: five tasks on a real robot, by the same score."""
 
 
-def figures_of(plan: Plan) -> dict[str, Any]:
+def figures_of(plan: PoliciesPlan) -> dict[str, Any]:
     """Figures of every task, family and memory that has results, of what has failed, and of inference steps."""
-    tasks = {
-        task: {_row(policy, memory): _cell(plan, task, policy, memory) for policy, memory in _rows(plan)}
-        for task in plan.tasks
-    }
+    tasks = {task: {row: _cell(plan, task, row) for row in plan.rows} for task in plan.tasks}
     return {
         "seeds": len(plan.seeds),
         "episodes_per_seed": 2 * plan.pairs,
         "recipes": {p: {t: plan.recipes[p][t].to_dict() for t in plan.tasks} for p in plan.policies},
         "tasks": tasks,
-        "average": {_row(policy, memory): _average(plan, policy, memory) for policy, memory in _rows(plan)},
-        "paper_average_progress": {_row(p, m): PAPER[p][m] for p, m in _rows(plan) if m in PAPER.get(p, {})},
+        "average": {row: _average(plan, row) for row in plan.rows},
+        "paper_average_progress": {row: PAPER[row] for row in plan.rows if row in PAPER},
         "inference_steps": {task: _steps(plan, task) for task in plan.tasks if plan.step_trials()},
         "missing": [
             f"{task} {row}" for task, rows in tasks.items() for row, f in rows.items() if f["runs"] < len(plan.seeds)
@@ -43,41 +36,23 @@ def figures_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _rows(plan: Plan) -> list[tuple[str, str]]:
-    return [(policy, memory) for policy in plan.policies for memory in plan.memories]
-
-
-def _row(policy: str, memory: str) -> str:
-    return f"{policy} {memory}"
-
-
-def _stores(plan: Plan, task: str, policy: str, memory: str) -> list[Store]:
-    return [Store(plan.run_folder(Run(task, policy, memory, seed))) for seed in plan.seeds]
-
-
-def _driven(plan: Plan, task: str, policy: str, memory: str) -> list[Figures]:
-    found = [store.read("closed_loop") for store in _stores(plan, task, policy, memory)]
-    return [figures for figures in found if figures is not None]
-
-
-def _cell(plan: Plan, task: str, policy: str, memory: str) -> dict[str, Any]:
-    stores = _stores(plan, task, policy, memory)
-    driven = _driven(plan, task, policy, memory)
+def _cell(plan: PoliciesPlan, task: str, row: str) -> dict[str, Any]:
+    stores = plan.stores(task, row)
+    driven = parts(stores, "closed_loop")
     figures: dict[str, Any] = {"runs": len(driven)}
-    failures = {str(seed): f["error"] for seed, s in zip(plan.seeds, stores, strict=True) if (f := s.read(FAILURE))}
-    if failures:
+    if failures := plan.failures(task, row):
         figures["failed"] = failures
     if not driven:
         return figures
-    trained = [found for store in stores if (found := store.read("training")) is not None]
-    first = next(seed for seed, s in zip(plan.seeds, stores, strict=True) if s.read("training") is not None)
+    trained = parts(stores, "training")
+    first = next(store.folder for store in stores if store.read("training") is not None)
     return figures | {
         "branch_success": success_of(driven),
         "progress": progress_of([driven]),
         "held_out_branch_accuracy": [t["held_out_branch_accuracy"] for t in trained],
         "parameters": trained[0]["parameters"],
         "adapter_parameters": trained[0]["adapter_parameters"],
-        "chunk_cpu_ms": chunk_times_ms(plan.run_folder(Run(task, policy, memory, first)), task, [None])[None],
+        "chunk_cpu_ms": chunk_times_ms(first, task, [None])[None],
         "ticks_per_chunk": trained[0]["execute"],
     }
 
@@ -104,9 +79,9 @@ def progress_of(tasks: Sequence[Sequence[Figures]]) -> dict[str, Any]:
     }
 
 
-def _average(plan: Plan, policy: str, memory: str) -> dict[str, Any]:
+def _average(plan: PoliciesPlan, row: str) -> dict[str, Any]:
     """Over tasks; empty where one has no results."""
-    driven = [_driven(plan, task, policy, memory) for task in plan.tasks]
+    driven = [parts(plan.stores(task, row), "closed_loop") for task in plan.tasks]
     if not all(driven):
         return {}
     return {
@@ -115,14 +90,14 @@ def _average(plan: Plan, policy: str, memory: str) -> dict[str, Any]:
     }
 
 
-def _steps(plan: Plan, task: str) -> dict[str, Any]:
+def _steps(plan: PoliciesPlan, task: str) -> dict[str, Any]:
     """By number of inference steps: success, progress and the CPU time of a chunk."""
     folder = plan.run_folder(plan.stepped(task))
-    parts = {n: found for n in plan.inference_steps if (found := Store(folder).read(f"steps_{n}")) is not None}
-    if not parts:
+    trials = {n: found for n in plan.inference_steps if (found := Store(folder).read(f"steps_{n}")) is not None}
+    if not trials:
         return {}
-    times = chunk_times_ms(folder, task, list(parts))
-    return {str(n): _trial(part["episodes"]) | {"chunk_cpu_ms": times[n]} for n, part in parts.items()}
+    times = chunk_times_ms(folder, task, list(trials))
+    return {str(n): _trial(found["episodes"]) | {"chunk_cpu_ms": times[n]} for n, found in trials.items()}
 
 
 def _trial(episodes: Sequence[Figures]) -> dict[str, Any]:
@@ -135,24 +110,20 @@ def _trial(episodes: Sequence[Figures]) -> dict[str, Any]:
     }
 
 
-def show(figures: dict[str, Any], console: Console) -> None:
-    """Print the tables."""
-    tasks = list(figures["tasks"])
-    table = Table(title="stage progress in %, mean ± SE, and branch success with its 95 % interval")
-    for column in ("policy and memory", *tasks, "average", "chunk CPU ms"):
-        table.add_column(column)
-    for row in figures["average"]:
-        table.add_row(row, *_cells(figures, row))
-    console.print(table)
+def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
+    """Progress and success by row, then by number of inference steps."""
+    title = "stage progress in %, mean ± SE, and branch success with its 95 % interval"
+    columns = ("policy and memory", *figures["tasks"], "average", "chunk CPU ms")
+    yield table(title, columns, ((row, *_cells(figures, row)) for row in figures["average"]))
+    columns = ("inference steps", "branch success", "progress %", "chunk CPU ms")
     for task, trials in figures["inference_steps"].items():
-        table = Table("inference steps", "branch success", "progress %", "chunk CPU ms", title=f"{task}: diffusion")
-        for steps, found in trials.items():
-            low, high = found["ci95"]
-            success = f"{found['branch_success']:.2f} ({low:.2f}-{high:.2f})"
-            table.add_row(steps, success, f"{found['progress']:.0f}", f"{found['chunk_cpu_ms']['median']:.1f}")
-        console.print(table)
+        rows = (
+            (n, with_interval(t, "branch_success"), f"{t['progress']:.0f}", f"{t['chunk_cpu_ms']['median']:.1f}")
+            for n, t in trials.items()
+        )
+        yield table(f"{task}: diffusion", columns, rows)
     if figures["missing"]:
-        console.print(f"without all their runs: {', '.join(figures['missing'])}")
+        yield f"without all their runs: {', '.join(figures['missing'])}"
 
 
 def _cells(figures: dict[str, Any], row: str) -> Iterator[str]:
@@ -161,9 +132,8 @@ def _cells(figures: dict[str, Any], row: str) -> Iterator[str]:
         if not cell["runs"]:
             yield ""
             continue
-        progress, success = cell["progress"], cell["branch_success"]
-        low, high = success["ci95"]
-        yield f"{progress['mean']:.1f} ± {progress['se']:.1f}\n{success['success']:.2f} ({low:.2f}-{high:.2f})"
+        progress = cell["progress"]
+        yield f"{progress['mean']:.1f} ± {progress['se']:.1f}\n{with_interval(cell['branch_success'])}"
     average = figures["average"][row]
     yield f"{average['progress']['mean']:.1f} ± {average['progress']['se']:.1f}" if average else ""
     yield " / ".join(f"{cell['chunk_cpu_ms']['median']:.1f}" for cell in cells if "chunk_cpu_ms" in cell)

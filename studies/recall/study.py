@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import ast
-import shlex
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import studies.recall.tasks as recall_tasks
-from trace_memory_ros.measure.summary import write_summary
+from studies import engine, options
+from studies.grid import Figures
 
 _FOLDER = Path(next(iter(recall_tasks.__path__)))
 DEFAULT_SEEDS = 3
@@ -20,24 +20,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `--task` and `--seeds`."""
     names = ", ".join(task_names())
     parser.add_argument("--task", type=_tasks, default=task_names(), help=f"one or more, by commas, of {names} (all)")
-    parser.add_argument(
-        "--seeds", type=_positive, default=DEFAULT_SEEDS, help=f"trainings of every cell (default {DEFAULT_SEEDS})"
-    )
+    options.add_counts(parser, seeds=(DEFAULT_SEEDS, "trainings of every cell"))
 
 
 def task_names() -> tuple[str, ...]:
-    """Tasks that can run: the modules of `recall_tasks/` that define `run`, read without importing them."""
+    """Tasks that can run: the modules of `tasks/` that define `run`, read without importing them."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.py") if _defines_run(file)))
 
 
-def run(out_dir: Path, quick: bool, task: tuple[str, ...], seeds: int) -> dict[str, Any]:
+def run(out_dir: Path, quick: bool, task: tuple[str, ...], seeds: int) -> Figures:
     """Run each task, write `<out_dir>/<task>/summary.json` as soon as it is done, and return the figures by task."""
     figures = {}
     for name in task:
-        figures[name] = import_module(f"{recall_tasks.__name__}.{name}").run(out_dir / name, quick, seeds)
-        words = ["trace-memory", "bench", "recall", "--task", name, "--seeds", str(seeds), *["--quick"] * quick]
-        write_summary(out_dir / name, shlex.join(words), figures[name])
+        module = import_module(f"{recall_tasks.__name__}.{name}")
+        figures[name] = module.run(out_dir / name, quick, seeds)
+        words = ["recall", "--task", name, "--seeds", str(seeds), *["--quick"] * quick]
+        engine.report(module, words, figures[name], out_dir / name)
     return figures
+
+
+def tables(figures: Figures) -> Iterator[str]:
+    """Which tasks were run: each has shown its own tables."""
+    yield f"tasks: {', '.join(figures)}"
 
 
 def _defines_run(file: Path) -> bool:
@@ -51,9 +55,3 @@ def _tasks(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"task {unknown[0]!r} is unknown: known are {', '.join(task_names())}")
     return chosen
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number of at least 1")
-    return int(text)

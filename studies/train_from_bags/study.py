@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -14,28 +13,24 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from studies.store import Store
+from studies.grid import Store
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
-from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Foreteller
-from trace_memory_ros.learning.bags.data import BagData, BagDemonstration
+from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, decisions_right
-from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.branch_accuracy import ChunkModel, branch_accuracy, decisions_right, label_verdicts
+from trace_memory_ros.learning.dataset import UnpairedSet
+from trace_memory_ros.learning.fit import fit, new_agent
 from trace_memory_ros.learning.optimise import descend, draw_batch
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.trainer import Trainer
-from trace_memory_ros.learning.unpaired import ChunkModel, UnpairedSet, label_verdicts
 from trace_memory_ros.runtime.checkpoint import load
 
 SCHEMA = 1
 TASKS = ("origin", "colour")
 DEPTH = 2
-REPORT_EVERY = 50
 CHECKS, CHECK_EVERY = 16, 5
 
 Figures = dict[str, Any]
@@ -118,24 +113,17 @@ def run(out_dir: Path, quick: bool, rows: str | None, bags: Path, weights: Path,
 def measure(plan: Plan, row: Row) -> Figures:
     """Train a row, save its checkpoint, drive with it."""
     prepared = _prepared(plan, row)
-    begun = time.process_time()
-    torch.manual_seed(0)
-    agent = build.build_agent(prepared.design, prepared.training)
-    if row.adopts:
-        build.adopt_policy(agent, load(plan.weights / f"{row.task}_trace"))
-    log: list[Progress] = []
-    learn_memory(agent, prepared.training, prepared.held_out, prepared.recipe, 0, log.append)
-    memory_s, memory = time.process_time() - begun, log[-1]
-    trainer = Trainer(agent, prepared.training, prepared.held_out, prepared.recipe, 0)
-    last = trainer.run(log.append, REPORT_EVERY)
-    agent.eval()
+    start = load(plan.weights / f"{row.task}_trace") if row.adopts else None
+    fitted = fit(prepared.design, prepared.data, prepared.recipe, 0, start=start)
+    agent, memory, last = fitted.agent, fitted.memory, fitted.last
+    assert memory is not None
     figures: Figures = {
         "training_episodes": len(prepared.training.data.episodes),
         "held_out_episodes": len(prepared.held_out.data.episodes),
         "memory_first": {
             "steps": memory.step,
             "held_out_branch_accuracy": memory.held_out_branch_accuracy,
-            "cpu_s": memory_s,
+            "cpu_s": fitted.memory_cpu_s,
         },
         "joint_steps": row.steps,
         "policy": f"from weights/{row.task}_trace" if row.adopts else "from scratch",
@@ -145,11 +133,10 @@ def measure(plan: Plan, row: Row) -> Figures:
         "held_out_chunk_error": last.held_out_chunk_error,
         "clock": prepared.design.clock.to_dict(),
         "writes_per_episode": prepared.writes,
-        "training_cpu_s": time.process_time() - begun,
+        "training_cpu_s": fitted.memory_cpu_s + fitted.joint_cpu_s,
     }
     folder = plan.out_dir / "checkpoints" / row.name.replace(" ", "_")
-    provenance = {"seed": 0, "recipe": prepared.recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, prepared.design, prepared.training, row.task, provenance, folder)
+    figures["model_id"] = fitted.save(folder, row.task, figures)
     scenarios = held_out_scenarios(row.task, plan.closed_loop)
     figures["closed_loop"] = figures_of(run_episodes(folder, row.task, scenarios))
     return figures
@@ -161,8 +148,7 @@ def compare_measures(plan: Plan, task: str) -> Figures:
     agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
     """
     prepared = _prepared(plan, _measured(task))
-    torch.manual_seed(0)
-    model = Foreteller(build.build_agent(prepared.design, prepared.training))
+    model = Foreteller(new_agent(prepared.design, prepared.data, 0))
     first = prepared.recipe.memory_first
     optimiser = torch.optim.AdamW(model.parameters(), lr=first.learning_rate)
     factor, held = first.clock_factors[0], prepared.held_out
@@ -200,7 +186,6 @@ def _by_labels(model: ChunkModel, builder: BatchBuilder, factor: float) -> np.nd
 def _in_pairs(builder: BatchBuilder) -> UnpairedSet:
     def place(index: int) -> tuple[str, tuple[int, ...]]:
         demo = builder.data.episodes[index].demo
-        assert isinstance(demo, BagDemonstration)
         return demo.scene, demo.answers
 
     order = sorted(range(len(builder.data.episodes)), key=place)

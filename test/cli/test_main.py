@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of
-from trace_memory_ros.cli import bench
 from trace_memory_ros.cli.main import COMMANDS, main
 
 
@@ -39,17 +38,6 @@ def test_an_unknown_policy_family_is_one_line_with_the_known_ones(
     error = capsys.readouterr().err
     assert error.startswith("trace-memory train: policy family 'flow' is unknown here: there are act, diffusion")
     assert "Traceback" not in error
-
-
-def test_benchmarks_are_the_modules_that_can_run() -> None:
-    found = bench.bench_descriptions()
-    assert "signature" in found
-    assert all(found.values())
-    assert "__init__" not in found
-
-
-def test_nested_figures_flatten_to_dotted_names() -> None:
-    assert list(bench.flatten({"a": {"b": 1, "c": {"d": 2}}, "e": []})) == [("a.b", 1), ("a.c.d", 2), ("e", [])]
 
 
 def test_figures_of_an_evaluation() -> None:

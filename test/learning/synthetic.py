@@ -2,28 +2,39 @@
 
 import numpy as np
 
-from trace_memory_ros.arm.demonstrations import Demonstration
-from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.config import CameraConfig, JointStreamConfig, ObservationConfig
 from trace_memory_ros.runtime.clock import EveryTicks
 
 TICKS = 24
 BRANCH_TICK = 16
+JOINTS = ("shoulder", "elbow", "wrist")
+ACTIONS = (*JOINTS, "gripper")
+OBSERVATION = ObservationConfig(
+    cameras=tuple(CameraConfig(name, f"{name}/image", 250) for name in ("overhead", "wrist")),
+    joints=JOINTS,
+    joint_streams=(JointStreamConfig("joints", "joints", 250),),
+    base=None,
+    base_masked=True,
+    image_px=16,
+    thumbnail_px=8,
+)
 
 
 def pair(seed: int) -> tuple[Demonstration, Demonstration]:
     """The same walk and noise twice; only the first four overhead images and the actions after the branch differ."""
     rng = np.random.default_rng(seed)
-    state = np.concatenate([np.zeros((TICKS, 3)), rng.normal(0, 0.1, (TICKS, 14)).cumsum(axis=0)], axis=1)
-    images = rng.integers(90, 130, (TICKS, 3, 48, 48, 3)).astype(np.uint8)
+    walk = rng.normal(0, 0.1, (TICKS, len(JOINTS))).cumsum(axis=0)
+    state = np.concatenate([np.zeros((TICKS, 3)), walk], axis=1)
+    images = rng.integers(90, 130, (TICKS, 2, 16, 16, 3)).astype(np.uint8)
     demos = []
     for cue in (0, 1):
         seen = images.copy()
-        seen[:4, 0, 8:40, 8:40] = (220, 30, 30) if cue else (30, 30, 220)
-        actions = np.zeros((TICKS, len(ACTION_NAMES)), np.float32)
+        seen[:4, 0, 2:14, 2:14] = (220, 30, 30) if cue else (30, 30, 220)
+        actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
         actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
-        demos.append(Demonstration("synthetic", seed, cue, seen, state, actions, BRANCH_TICK))
+        demos.append(Demonstration(f"{seed} {cue}", str(seed), seen, state, actions, (BRANCH_TICK,), (cue,)))
     return demos[0], demos[1]
 
 
@@ -33,8 +44,8 @@ def design(memory: str, **changes: object) -> Design:
     return Design(
         memory=memory,
         options={"address_width": 8, "hidden": 16, "routing_width": 8} if memory == "trace" else {},
-        observation=default_arm(),
-        action_names=ACTION_NAMES,
+        observation=OBSERVATION,
+        action_names=ACTIONS,
         clock=EveryTicks(2),
         **(sizes | changes),  # type: ignore[arg-type]
     )

@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from studies.grid import Run, Store
 from studies.memory_sequence import study as bench
-from studies.store import Store
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.observation.config import default_arm
 
-PLAN = bench.Plan(bench.COLUMNS[:2], 2, bench.RECIPE, bench.LESSONS, Path("out"), Path("demos"))
+PLAN = bench.SequencePlan(
+    tasks=(bench.TASK,),
+    rows=("none", "gru"),
+    seeds=(0, 1, 2),
+    pairs=2,
+    columns=bench.COLUMNS[:2],
+    recipe=bench.RECIPE,
+    lessons=bench.LESSONS,
+    out_dir=Path("out"),
+    demos=Path("demos"),
+)
 
 
 @pytest.mark.parametrize("column", bench.COLUMNS, ids=lambda column: column.label)
@@ -36,20 +46,20 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     first, second = (column.label for column in plan.columns)
     for seed, right in ((0, [[1, 1], [1, 0]]), (1, [[1, 1], [1, 1]])):
         figures = {"right": {first: right, second: [[0]]}, "memory_parameters": 5, "state_bytes": 6}
-        Store(plan.folder("gru", seed)).write("figures", plan.settings(), figures)
-    found = bench._figures(plan, "gru", seeds=3)
+        Store(plan.run_folder(Run(bench.TASK, "gru", seed))).write("figures", plan.settings(), figures)
+    found = bench.figures_of(plan, "gru")
     assert found["runs"] == 2
     assert found[first]["decisions"] == 0.875
     assert found[first]["all_in_order"] == 0.75
     assert found[first]["per_seed"] == [0.75, 1.0]
     assert found[second]["decisions"] == 0.0
-    assert bench._figures(plan, "none", seeds=3) == {"runs": 0}
+    assert bench.figures_of(plan, "none") == {"runs": 0}
 
 
 def test_figures_of_another_plan_do_not_count(tmp_path: Path) -> None:
     plan = replace(PLAN, out_dir=tmp_path)
-    Store(plan.folder("gru", 0)).write("figures", replace(plan, pairs=3).settings(), {})
-    assert bench._figures(plan, "gru", seeds=1) == {"runs": 0}
+    Store(plan.run_folder(Run(bench.TASK, "gru", 0))).write("figures", replace(plan, pairs=3).settings(), {})
+    assert bench.figures_of(plan, "gru") == {"runs": 0}
 
 
 def test_unknown_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from studies.engine import option_parser, show
+from studies.grid import Run, Store
 from studies.policies import plan as plans
 from studies.policies import study as bench
-from studies.policies.table import figures_of, progress_of, show
-from studies.store import FAILURE, Store
+from studies.policies.table import figures_of, progress_of, tables
 
 WEIGHTS = Path(__file__).parents[2] / "weights"
 
 
-def _plan(tmp_path: Path, **changes: Any) -> plans.Plan:
-    return plans.Plan(
+def _plan(tmp_path: Path, **changes: Any) -> plans.PoliciesPlan:
+    return plans.PoliciesPlan(
         **{
             "tasks": ("colour",),
             "policies": ("act",),
@@ -55,13 +56,13 @@ def test_seeds_share_no_scene_and_both_families_see_the_same(tmp_path: Path) -> 
 
 def test_both_families_start_from_the_same_trained_memory(tmp_path: Path) -> None:
     plan = _plan(tmp_path)
-    files = {plan.memory_file(plans.Run("colour", policy, "trace", 0)) for policy in plans.POLICIES}
+    files = {plan.memory_file(Run("colour", plans.row_of(policy, "trace"), 0)) for policy in plans.POLICIES}
     assert len(files) == 1
-    assert plan.memory_file(plans.Run("colour", "act", "trace", 1)) not in files
+    assert plan.memory_file(Run("colour", "act trace", 1)) not in files
 
 
 def test_another_recipe_is_another_folder(tmp_path: Path) -> None:
-    plan, run = _plan(tmp_path), plans.Run("colour", "act", "trace", 0)
+    plan, run = _plan(tmp_path), Run("colour", "act trace", 0)
     other = replace(plan, recipes={"act": {"colour": replace(plan.recipe(run), steps=7)}})
     assert plan.run_folder(run) != other.run_folder(run)
     assert plan.memory_file(run) == other.memory_file(run)
@@ -83,11 +84,11 @@ def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monke
     plan = _plan(tmp_path)
     monkeypatch.setattr("studies.policies.table.chunk_times_ms", lambda *_: {None: {"median": 1.5}})
     for seed, progress in ((0, [1.0, 0.5]), (1, [1.0, 1.0])):
-        store = Store(plan.run_folder(plans.Run("colour", "act", "none", seed)))
+        store = Store(plan.run_folder(Run("colour", "act none", seed)))
         trained = {"held_out_branch_accuracy": 0.5, "parameters": {}, "adapter_parameters": 1, "execute": 1}
         store.write("training", {}, trained)
         store.write("closed_loop", {}, _episodes(progress, [True, False]))
-    Store(plan.run_folder(plans.Run("colour", "act", "trace", 0))).write(FAILURE, {}, {"error": "it broke"})
+    Store(plan.run_folder(Run("colour", "act trace", 0))).fail("it broke")
     figures = figures_of(plan)
     cell = figures["tasks"]["colour"]["act none"]
     assert cell["progress"]["mean"] == pytest.approx(87.5)
@@ -97,7 +98,7 @@ def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monke
     assert figures["missing"] == ["colour act trace"]
     assert figures["paper_average_progress"] == {"act none": 25.5, "act trace": 69.23}
     console = Console(record=True, width=120)
-    show(figures, console)
+    show(tables(figures), console)
     text = console.export_text()
     assert "87.5 ±" in text and "1.5" in text
 
@@ -109,7 +110,7 @@ def test_inference_steps_are_tabulated_with_their_time(tmp_path: Path, monkeypat
     figures = figures_of(plan)
     assert figures["inference_steps"]["colour"]["5"]["progress"] == 75.0
     console = Console(record=True, width=120)
-    show(figures, console)
+    show(tables(figures), console)
     assert "4.2" in console.export_text()
 
 
@@ -124,6 +125,7 @@ def test_a_base_of_another_family_is_refused(tmp_path: Path) -> None:
         bench.check_bases(_plan(tmp_path, bases=tmp_path, policies=("diffusion",)))
 
 
-def test_counts_below_one_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--seeds is 0"):
-        bench.run(tmp_path, quick=True, seeds=0)
+def test_counts_below_one_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        option_parser("policies", bench).parse_args(["--seeds", "0"])
+    assert "--seeds: '0': must be a whole number of at least 1" in capsys.readouterr().err

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design, arm_recipe, checkpoint_name
-from trace_memory_ros.learning import build
-from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.phases import figures_of as figures_of_training
-from trace_memory_ros.learning.phases import run_phases
+from trace_memory_ros.learning.build import Design, Pairs, prepare
+from trace_memory_ros.learning.console import TrainingReport, bar, command, console
+from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.runtime.checkpoint import load
@@ -25,23 +21,18 @@ from trace_memory_ros.runtime.window import PathWindow
 
 def train(args: argparse.Namespace) -> dict[str, Any]:
     """Collect, train, save, check in closed loop; returns the figures written to the summary."""
-    started = time.monotonic()
     folder: Path = args.out or Path("out/train") / f"{checkpoint_name(args.task, args.memory, args.policy)}_{args.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     recipe = _recipe(args)
     window = None if args.window is None else PathWindow(stretches=args.window)
     design = arm_design(args.memory, args.depth, window=window, policy=args.policy)
-    training, held_out = _demonstrations(args, recipe, design)
-    train_builder, held_builder = build.prepare(design, training, held_out)
-    torch.manual_seed(args.seed)
-    agent = build.build_agent(design, train_builder)
-    if args.policy_from:
-        build.adopt_policy(agent, load(args.policy_from))
+    data = prepare(design, *_demonstrations(args, recipe, design))
+    start = load(args.policy_from) if args.policy_from else None
     save_to = folder / "training.safetensors"
-    last = run_phases(agent, train_builder, held_builder, recipe, args.seed, save_to, args.resume)
-    figures = figures_of_training(agent, held_builder, last, started)
-    provenance = {"command": command(), "seed": args.seed, "recipe": recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, design, train_builder, args.task, provenance, folder)
+    with TrainingReport(recipe.steps) as report:
+        fitted = fit(design, data, recipe, args.seed, start=start, report=report, save_to=save_to, resume=args.resume)
+    figures = fitted.figures()
+    figures["model_id"] = fitted.save(folder, args.task, figures, command=command())
     if args.closed_loop:
         figures["closed_loop"] = _closed_loop(folder, args.task, args.closed_loop)
     write_summary(folder, command(), figures)
@@ -54,7 +45,7 @@ def _recipe(args: argparse.Namespace) -> Recipe:
     return replace(recipe, steps=args.steps or recipe.steps, pairs=args.pairs or recipe.pairs)
 
 
-def _demonstrations(args: argparse.Namespace, recipe: Recipe, design: build.Design) -> tuple[build.Pairs, build.Pairs]:
+def _demonstrations(args: argparse.Namespace, recipe: Recipe, design: Design) -> tuple[Pairs, Pairs]:
     seeds, held = recipe.training_seeds, recipe.held_out_seeds
     with bar() as shown:
         task = shown.add_task("demonstrations (pairs)", total=len(seeds) + len(held))

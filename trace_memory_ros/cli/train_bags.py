@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions, parse_clock
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare, read_bags
-from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.phases import figures_of, run_phases
+from trace_memory_ros.learning.console import TrainingReport, bar, command, console
+from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.runtime.checkpoint import load
@@ -35,20 +32,17 @@ def train_from(args: argparse.Namespace) -> dict[str, Any]:
     recipe = Recipe(steps=args.steps) if args.steps else Recipe()
     task = args.task or Path(args.source[0]).resolve().name
     data, failed = _decode(args, recording)
-    started = time.monotonic()
     plan = prepare(data, recording, options, recipe, args.held_out, args.split_seed, args.episodes)
     _describe(data, plan)
     folder: Path = args.out or Path("out/train") / f"{task}_{args.memory}_{args.seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(args.seed)
-    agent = build.build_agent(plan.design, plan.training)
-    if args.policy_from:
-        build.adopt_policy(agent, load(args.policy_from))
-    save_to = folder / "training.safetensors"
-    last = run_phases(agent, plan.training, plan.held_out, plan.recipe, args.seed, save_to, args.resume)
-    figures = figures_of(agent, plan.held_out, last, started)
+    start = load(args.policy_from) if args.policy_from else None
+    resumed = {"save_to": folder / "training.safetensors", "resume": args.resume}
+    with TrainingReport(plan.recipe.steps) as report:
+        fitted = fit(plan.design, plan.data, plan.recipe, args.seed, start=start, report=report, **resumed)
+    figures = fitted.figures()
     figures |= {
-        "held_out_chunk_error": last.held_out_chunk_error,
+        "held_out_chunk_error": fitted.last.held_out_chunk_error,
         "training_episodes": len(plan.training.data.episodes),
         "labels": list(data.labels),
         "clock": plan.design.clock.to_dict(),
@@ -56,8 +50,7 @@ def train_from(args: argparse.Namespace) -> dict[str, Any]:
         "failed_bags": [fault.to_dict() for verdict in failed for fault in verdict.faults],
         "left_out": [list(entry) for entry in data.left_out],
     }
-    provenance = {"command": command(), "seed": args.seed, "recipe": plan.recipe.to_dict(), "figures": dict(figures)}
-    figures["model_id"] = build.save_checkpoint(agent, plan.design, plan.training, task, provenance, folder)
+    figures["model_id"] = fitted.save(folder, task, figures, command=command())
     write_summary(folder, command(), figures)
     console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,19 @@ import numpy as np
 import torch
 
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.dataset import Statistics, TrainingSet, fit_state, fit_statistics
-from trace_memory_ros.learning.recorded import Recorded
+from trace_memory_ros.learning.batches import BatchBuilder, Data
+from trace_memory_ros.learning.branch_accuracy import fit_references
+from trace_memory_ros.learning.dataset import (
+    StatePath,
+    Statistics,
+    TrainingSet,
+    UnpairedSet,
+    action_spread,
+    answers_part,
+    fit_state,
+    fit_statistics,
+)
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
@@ -25,8 +35,9 @@ from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
+from trace_memory_ros.signature.normalise import Standardiser
 
-Pairs = Sequence[tuple[Recorded, Recorded]]
+Pairs = Sequence[tuple[Demonstration, Demonstration]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Design:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuilder, BatchBuilder]:
+def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
     mask = np.ones(design.observation.state_dim, dtype=bool)
     mask[: len(BASE_CHANNELS)] = not design.observation.base_masked
@@ -57,10 +68,30 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> tuple[BatchBuil
     train_set = TrainingSet.build(training, state, design.depth, px, design.window)
     held_set = TrainingSet.build(held_out, state, design.depth, px, design.window)
     statistics = fit_statistics(train_set, state, clock)
-    return (
-        BatchBuilder(train_set, statistics, clock, design.chunk),
-        BatchBuilder(held_set, statistics, clock, design.chunk),
-    )
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk)
+    return Data(builder, replace(builder, data=held_set))
+
+
+def prepare_unpaired(
+    design: Design,
+    state: Standardiser,
+    training: Sequence[Demonstration],
+    held_out: Sequence[Demonstration],
+) -> Data:
+    """Batch builders over the splits, both with the train split's statistics and branch references."""
+    spread, px = action_spread(training), design.observation.thumbnail_px
+    path, apart = StatePath(state, design.depth, design.window), answers_part(training, spread)
+    train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
+    clock = UpdateClock(design.clock)
+    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
+    builder = replace(builder, references=fit_references(builder, action_channels(design)))
+    return Data(builder, replace(builder, data=held_set))
+
+
+def action_channels(design: Design) -> list[int]:
+    """State channel that each action moves, found by name; -1 for none."""
+    names = design.observation.state_names
+    return [names.index(name) if name in names else -1 for name in design.action_names]
 
 
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:

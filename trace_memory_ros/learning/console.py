@@ -7,6 +7,7 @@ import sys
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from trace_memory_ros.learning.progress import JOINT, Reporter
 from trace_memory_ros.learning.progress import Progress as Step
 
 console = Console()
@@ -18,7 +19,7 @@ def bar() -> Progress:
     return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
 
 
-def line(step: Step) -> str:
+def line_of(step: Step) -> str:
     """One line of the log; what was not measured is left out."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
     parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
@@ -31,9 +32,30 @@ def line(step: Step) -> str:
     return "  ".join([*parts, *(f"{name} {value:.4f}" for name, value in step.losses.items())])
 
 
-def show(step: Step) -> None:
-    """Print the line."""
-    console.print(line(step), highlight=False)
+class TrainingReport(Reporter):
+    """Prints the lines of a training under a bar of its joint phase's steps. A context manager."""
+
+    def __init__(self, steps: int) -> None:
+        self._bar = bar()
+        self._task = self._bar.add_task("training (steps)", total=steps)
+
+    def __enter__(self) -> TrainingReport:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def progress(self, line: Step) -> None:
+        """Print the line; one of the joint phase moves the bar."""
+        if line.phase == JOINT:
+            self._bar.update(self._task, completed=line.step)
+        console.print(line_of(line), highlight=False)
+
+    def resumed(self, step: int, steps: int) -> None:
+        """Say so."""
+        self._bar.update(self._task, completed=step)
+        console.print(f"resumed at step {step} of {steps}", highlight=False)
 
 
 def command() -> str:

@@ -1,8 +1,11 @@
-"""What a training run says about itself while it runs."""
+"""What a training says of itself while it runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+MEMORY, JOINT = "memory", "joint"
+"""The phases."""
 
 
 @dataclass(frozen=True)
@@ -22,3 +25,13 @@ class Progress:
     held_out_branch_accuracy: float | None
     held_out_chunk_error: float | None = None
     attempt: int = 1
+
+
+class Reporter:
+    """Is told of a training as it goes; this one keeps silent."""
+
+    def progress(self, line: Progress) -> None:
+        """A line of the log."""
+
+    def resumed(self, step: int, steps: int) -> None:
+        """The joint phase goes on after `step` of `steps`."""

@@ -15,13 +15,10 @@ from safetensors.torch import save_file
 from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.optimise import descend, draw_batch
-from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.progress import JOINT, Progress
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.unpaired import chunk_error
-
-PHASE = "joint"
 
 
 class Trainer:
@@ -80,7 +77,7 @@ class Trainer:
         held = branch_accuracy(self.agent, self.held_out, pairs=pairs)
         error = None if self.held_out.references is None else chunk_error(self.agent, self.held_out)
         self.agent.train()
-        return Progress(PHASE, self.step, 1.0, losses, train, held, error)
+        return Progress(JOINT, self.step, 1.0, losses, train, held, error)
 
     def save(self, path: Path) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from studies.grid import Figures, cores, measure_all
 from studies.recall.learning.measure import Measured, held_out, measure
 from studies.recall.learning.model import SymbolModel
 from studies.recall.learning.trainer import RecallRecipe, Trained, train
 from studies.recall.streams.stream import SymbolTask
-from studies.store import Store
-from trace_memory_ros.measure.statistics import t_interval
+from studies.tables import mean, student
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 
@@ -28,8 +23,9 @@ WIDTH = 64
 CONTROL_HZ = 20.0
 GATED = "aura"
 DENSE = "write_every_step"
+# The head reads the vector, whatever the tokens are; `offer: rows` is what the kept figures were made with.
 # Open until the task is learned, and then pressed hard; docs/explanation/recall.md says what else was tried.
-GATE_OPTIONS = {"write_weight": 10.0, "ramp_from": 0.4, "ramp": 0.8}
+GATE_OPTIONS = {"offer": "rows", "write_weight": 10.0, "ramp_from": 0.4, "ramp": 0.8}
 # Of the blind schedules: the most that five times fewer writes allows, whatever AURA writes.
 CONTROL_RATE = 0.2
 # Encoder units that make up for the gate's 6,337 parameters.
@@ -48,11 +44,11 @@ class Variant:
 
 VARIANTS = {
     GATED: Variant("aura", GATE_OPTIONS),
-    DENSE: Variant("aura", {"gate": "always"}),
-    "fixed_size_state": Variant("aura", {"gate": "always", "encoder_hidden": _MATCHED_HIDDEN}),
+    DENSE: Variant("aura", {"offer": "rows", "gate": "always"}),
+    "fixed_size_state": Variant("aura", {"offer": "rows", "gate": "always", "encoder_hidden": _MATCHED_HIDDEN}),
     # The draw of seed 4 writes 0.21 and 0.23 of the first 128 and 96 steps; that of seed 0 only 0.14.
-    "random_write": Variant("aura", {"gate": "random", "rho": CONTROL_RATE, "schedule_seed": 4}),
-    "periodic_write": Variant("aura", {"gate": "periodic", "rho": CONTROL_RATE}),
+    "random_write": Variant("aura", {"offer": "rows", "gate": "random", "rho": CONTROL_RATE, "schedule_seed": 4}),
+    "periodic_write": Variant("aura", {"offer": "rows", "gate": "periodic", "rho": CONTROL_RATE}),
     "learned_token_gate": Variant("aura", {"gate_signal": "token", **GATE_OPTIONS}),
     "full_recurrence": Variant("gru", length=3.0, read_first=False),
     "no_memory": Variant("none", length=0.25, read_first=False),
@@ -83,19 +79,19 @@ class Job:
     read_first: bool = False
 
     @property
-    def key(self) -> str:
-        """Tells jobs apart that may find something else."""
+    def settings(self) -> str:
+        """What its trial depends on."""
         wants = "" if self.extra is None else f"{self.extra} {self.extra_seeds}".split(" at 0x")[0]
         order = ["read first"] * self.read_first
         parts = (
             *(self.name, self.memory, sorted(self.options.items())),
             *(self.task, self.recipe, self.streams, wants, *order),
         )
-        return f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}-{self.seed}"
+        return f"{parts!r} {self.seed}"
 
 
-class Outcome(NamedTuple):
-    """What one job found; shares by kind of step. curve: training step, success, write rate."""
+class Trial(NamedTuple):
+    """What one training found; shares by kind of step. curve: training step, success, write rate."""
 
     success: float
     write_rate: float
@@ -108,31 +104,20 @@ class Outcome(NamedTuple):
     extra: dict[str, Any]
 
 
-@contextmanager
-def workers() -> Iterator[Executor]:
-    """A process per core that may be used."""
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        yield pool
+def trials_of(jobs: Mapping[str, Job], seeds: int, folder: Path) -> dict[str, list[Trial]]:
+    """Every job with seeds 0, 1, ..., instead of its own, a process per core; trials in `folder` are not done again."""
+    trainings = {f"{job.name}, seed {seed}": replace(job, seed=seed) for job in jobs.values() for seed in range(seeds)}
+    found = measure_all(train_one, trainings, folder, cores(), _words, lambda job: job.settings)
+    return {name: [Trial(**found[f"{job.name}, seed {seed}"]) for seed in range(seeds)] for name, job in jobs.items()}
 
 
-def submit(pool: Executor, job: Job, seeds: int, store: Path) -> list[Future[Outcome]]:
-    """The job with seeds 0, 1, ..., instead of its own."""
-    return [pool.submit(find, replace(job, seed=seed), store) for seed in range(seeds)]
+def _words(trial: Figures) -> str:
+    share, writes, seconds = (trial[name] for name in ("success", "write_rate", "cpu_seconds"))
+    return f"success {share:.4f}, writes {writes:.4f} of steps, {seconds:.0f} s of CPU"
 
 
-def find(job: Job, store: Path) -> Outcome:
-    """What an earlier run left in the folder `store`, else `train_one`, left there; prints a line."""
-    outcome = Outcome(**Store(store).get(job.key, {}, lambda: train_one(job)._asdict()))
-    print(
-        f"{job.name}, seed {job.seed}: success {outcome.success:.4f}, writes {outcome.write_rate:.4f} of steps "
-        f"({job.recipe.steps} training steps, {outcome.cpu_seconds:.0f} s of CPU)",
-        flush=True,
-    )
-    return outcome
-
-
-def train_one(job: Job) -> Outcome:
-    """Train, and measure on held-out streams."""
+def train_one(job: Job) -> Figures:
+    """A `Trial` of the job as plain figures: train, and measure on held-out streams."""
     torch.set_num_threads(1)
     started = time.process_time()
     torch.manual_seed(job.seed)
@@ -142,7 +127,7 @@ def train_one(job: Job) -> Outcome:
     measured = measure(model, held_out(job.task, job.seed, job.streams))
     seconds = time.process_time() - started
     extra = job.extra(Cell(model, trained, measured)) if job.extra and job.seed < job.extra_seeds else {}
-    return Outcome(
+    return Trial(
         measured.success,
         measured.write_rate,
         measured.by_kind(measured.wrote, job.task.kinds),
@@ -152,38 +137,29 @@ def train_one(job: Job) -> Outcome:
         [[p.step, round(p.success, 4), round(p.write_rate, 4)] for p in trained.progress],
         seconds,
         extra,
-    )
+    )._asdict()
 
 
-def figures_of(job: Job, outcomes: list[Outcome]) -> dict[str, Any]:
-    """What a summary holds of one variant; one outcome per seed."""
-    rate = spread([outcome.write_rate for outcome in outcomes])
+def figures_of(job: Job, trials: list[Trial]) -> dict[str, Any]:
+    """What a summary holds of one variant; one trial per seed."""
+    rate = student([trial.write_rate for trial in trials])
     return {
         "memory": job.memory,
         "options": job.options,
         "read_first": job.read_first,
         "training_steps": job.recipe.steps,
-        "parameters": outcomes[0].parameters,
-        "state_bytes": outcomes[0].state_bytes,
-        "success": spread([outcome.success for outcome in outcomes]),
+        "parameters": trials[0].parameters,
+        "state_bytes": trials[0].state_bytes,
+        "success": student([trial.success for trial in trials]),
         "write_rate": rate,
         "writes_per_second": CONTROL_HZ * rate["mean"],
         "fewer_writes": 1 / rate["mean"] if rate["mean"] else None,
-        "written_by_kind": _mean_by_kind([outcome.written_by_kind for outcome in outcomes]),
-        "gate_by_kind": _mean_by_kind([outcome.gate_by_kind for outcome in outcomes]),
-        "learning_curve": outcomes[0].curve,
-        "cpu_seconds": _mean([outcome.cpu_seconds for outcome in outcomes]),
+        "written_by_kind": _mean_by_kind([trial.written_by_kind for trial in trials]),
+        "gate_by_kind": _mean_by_kind([trial.gate_by_kind for trial in trials]),
+        "learning_curve": trials[0].curve,
+        "cpu_seconds": mean([trial.cpu_seconds for trial in trials]),
     }
 
 
-def spread(values: list[float]) -> dict[str, Any]:
-    """Mean over seeds, its 95 % Student interval (None for one seed), and every seed."""
-    return {"mean": _mean(values), "ci95": list(t_interval(values)) if len(values) > 1 else None, "seeds": values}
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
 def _mean_by_kind(shares: list[dict[str, float]]) -> dict[str, float]:
-    return {kind: _mean([share[kind] for share in shares]) for kind in shares[0]}
+    return {kind: mean([share[kind] for share in shares]) for kind in shares[0]}

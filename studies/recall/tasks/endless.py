@@ -33,7 +33,10 @@ class GrowingCache:
 
 @torch.no_grad()
 def walk(model: SymbolModel, task: SymbolTask, cache_width: int, seed: int) -> dict[str, Any]:
-    """Step `Memory.step` through one stream of `task`; state bytes are counted from the tensors at 500 checkpoints."""
+    """Step `Memory.step` through one stream of `task`, reading in the order the model was trained in.
+
+    State bytes are counted from the tensors at 500 checkpoints.
+    """
     stream = task.sample(np.random.default_rng([seed, 2]), 1)
     steps = stream.asked.shape[1]
     model.eval()
@@ -43,11 +46,13 @@ def walk(model: SymbolModel, task: SymbolTask, cache_width: int, seed: int) -> d
     right, wrote, weights = [], 0, set()
     started = time.process_time()
     for t in range(steps):
+        before = state
         readout, state, record = model.memory.step(xs.at(t), state, write)
         cache.append(xs.content[0, t])
         wrote += int(record.wrote)
         if stream.asked[0, t]:
-            right.append(int(model.head(readout.vector).argmax()) == stream.answers[0, t])
+            read = model.memory.read(model.memory.embed(xs.at(t)), before) if model.read_first else readout
+            right.append(int(model.head(read.vector).argmax()) == stream.answers[0, t])
         if t % every == 0 or t == steps - 1:
             weights.add(sum(part.element_size() * part.nelement() for part in state))
     tenth = max(1, len(right) // 10)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from rich.table import Table
 
 from studies.recall.learning.trainer import RecallRecipe
 from studies.recall.streams.noisy_long_recall import HARD, MAIN, NoisyLongRecall
@@ -15,13 +17,12 @@ from studies.recall.tasks.aura_variants import (
     GATED,
     VARIANTS,
     Job,
-    Outcome,
+    Trial,
     Variant,
     figures_of,
-    spread,
-    submit,
-    workers,
+    trials_of,
 )
+from studies.tables import student, table
 
 CONFIGURATIONS = {"hard": HARD, "main": MAIN}
 # Success and writes per second: main, table 2; hard, section 6.7 and figure 5, at d_k = d_v = 32 (main: 64 for writes).
@@ -50,33 +51,30 @@ TARGET_FEWER_WRITES = 5.0
 
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
-    """Train and measure; prints a table per configuration and returns the figures.
+    """Train and measure.
 
     Finished trainings are kept in `<out_dir>/cells`, so that an interrupted run goes on where it was.
     """
     figures: dict[str, Any] = {"recipe": asdict(RECIPE), "paper_recipe": {"steps": 4000, "batch": 64}, "paper": PAPER}
     names = {"hard": QUICK_VARIANTS} if quick else {"hard": tuple(VARIANTS), "main": MAIN_VARIANTS}
-    with workers() as pool:
-        for configuration, chosen in names.items():
-            task, store = CONFIGURATIONS[configuration], out_dir / "cells"
-            figures[configuration] = compare(pool, task, chosen, 1 if quick else seeds, store)
-            show(configuration, figures[configuration])
+    for configuration, chosen in names.items():
+        folder = out_dir / "cells" / configuration
+        figures[configuration] = compare(CONFIGURATIONS[configuration], chosen, 1 if quick else seeds, folder)
     return figures
 
 
-def compare(pool: Executor, task: NoisyLongRecall, names: tuple[str, ...], seeds: int, store: Path) -> dict[str, Any]:
+def compare(task: NoisyLongRecall, names: tuple[str, ...], seeds: int, folder: Path) -> dict[str, Any]:
     """Every named variant on one configuration."""
     jobs = {name: job_of(name, VARIANTS[name], task) for name in names}
-    running = {name: submit(pool, job, seeds, store) for name, job in jobs.items()}
-    outcomes = {name: [future.result() for future in running[name]] for name in names}
+    trials = trials_of(jobs, seeds, folder)
     return {
         "task": asdict(task),
         "chance": 1 / task.values,
         "needed_write_rate": task.needed_write_rate,
         "seeds": seeds,
-        "variants": {name: figures_of(jobs[name], outcomes[name]) for name in names},
-        "parity": parity(outcomes[GATED], outcomes[DENSE]),
-        "ais": [of_largest(outcome.extra) for outcome in outcomes[GATED]],
+        "variants": {name: figures_of(jobs[name], trials[name]) for name in names},
+        "parity": parity(trials[GATED], trials[DENSE]),
+        "ais": [of_largest(trial.extra) for trial in trials[GATED]],
     }
 
 
@@ -88,10 +86,10 @@ def job_of(name: str, variant: Variant, task: NoisyLongRecall) -> Job:
     return Job(name, variant.memory, variant.options, task, recipe, 0, STREAMS, extra, read_first=variant.read_first)
 
 
-def parity(gated: list[Outcome], dense: list[Outcome]) -> dict[str, Any]:
+def parity(gated: list[Trial], dense: list[Trial]) -> dict[str, Any]:
     """AURA against writing every step, seed by seed."""
-    gain = spread([a.success - b.success for a, b in zip(gated, dense, strict=True)])
-    fewer = spread([b.write_rate / max(a.write_rate, 1e-9) for a, b in zip(gated, dense, strict=True)])
+    gain = student([a.success - b.success for a, b in zip(gated, dense, strict=True)])
+    fewer = student([b.write_rate / max(a.write_rate, 1e-9) for a, b in zip(gated, dense, strict=True)])
     inside = gain["ci95"] is not None and gain["ci95"][0] <= 0 <= gain["ci95"][1]
     return {
         "success_gain": gain,
@@ -101,27 +99,23 @@ def parity(gated: list[Outcome], dense: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def show(configuration: str, figures: dict[str, Any]) -> None:
-    """Print the variants of one configuration beside the paper's."""
-    from rich.console import Console
-    from rich.table import Table
+def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
+    """The variants of each configuration beside the paper's."""
+    columns = ("", "success", "95 %", "paper", "writes/step", "fewer", "parameters", "state bytes")
+    for configuration in (name for name in CONFIGURATIONS if name in figures):
+        found = figures[configuration]
+        title = f"noisy_long_recall, {configuration}: {found['seeds']} seeds, chance {found['chance']:.3f}"
+        papers = PAPER[configuration]
+        yield table(title, columns, ((n, *_cells(row, papers.get(n))) for n, row in found["variants"].items()))
+        yield f"every binding written would be {found['needed_write_rate']:.3f} of the steps"
 
-    title = f"noisy_long_recall, {configuration}: {figures['seeds']} seeds, chance {figures['chance']:.3f}"
-    table = Table(title=title)
-    for column in ("", "success", "95 %", "paper", "writes/step", "fewer", "parameters", "state bytes"):
-        table.add_column(column, justify="right" if column else "left")
-    for name, row in figures["variants"].items():
-        interval, paper = row["success"]["ci95"], PAPER[configuration].get(name)
-        table.add_row(
-            name,
-            f"{row['success']['mean']:.4f}",
-            "-" if interval is None else f"{interval[0]:.3f} .. {interval[1]:.3f}",
-            "-" if paper is None else f"{paper:.3f}",
-            f"{row['write_rate']['mean']:.3f}",
-            "-" if row["fewer_writes"] is None else f"{row['fewer_writes']:.2f}x",
-            f"{row['parameters']:,}",
-            f"{row['state_bytes']:,}",
-        )
-    console = Console(width=140)
-    console.print(table)
-    console.print(f"every binding written would be {figures['needed_write_rate']:.3f} of the steps", highlight=False)
+
+def _cells(row: dict[str, Any], paper: float | None) -> Iterator[str]:
+    interval = row["success"]["ci95"]
+    yield f"{row['success']['mean']:.4f}"
+    yield "-" if interval is None else f"{interval[0]:.3f} .. {interval[1]:.3f}"
+    yield "-" if paper is None else f"{paper:.3f}"
+    yield f"{row['write_rate']['mean']:.3f}"
+    yield "-" if row["fewer_writes"] is None else f"{row['fewer_writes']:.2f}x"
+    yield f"{row['parameters']:,}"
+    yield f"{row['state_bytes']:,}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from rich.table import Table
 
 from studies.recall.learning.trainer import RecallRecipe
 from studies.recall.streams.sparse_recall import SparseRecall
@@ -15,13 +18,12 @@ from studies.recall.tasks.aura_variants import (
     VARIANTS,
     Cell,
     Job,
-    Outcome,
+    Trial,
     figures_of,
-    spread,
-    submit,
-    workers,
+    trials_of,
 )
 from studies.recall.tasks.endless import walk
+from studies.tables import student, table
 from trace_memory_ros.memory import registry
 
 TASK = SparseRecall()
@@ -40,14 +42,14 @@ PAPER: dict[str, Any] = {
 RECIPE = RecallRecipe(steps=200, batch=32)
 # At the default decay of 0.001 what W holds beside the newest event is forgotten within 10,000 steps alone, by when it
 # drowns the event: trained on 40 steps, success fell from 1.0 to 0.48 over 100,000.
-GATE_OPTIONS = {"ramp_from": 0.1, "ramp": 0.5, "decay": 0.05}
+GATE_OPTIONS = {"offer": "rows", "ramp_from": 0.1, "ramp": 0.5, "decay": 0.05}
 STREAMS = 512
 ENDLESS_STEPS, QUICK_ENDLESS_STEPS = 100_000, 10_000
 TARGET_SELECTIVITY = 2.5
 
 
 def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
-    """Train, measure, sweep and walk; prints a table and returns the figures.
+    """Train, measure, sweep and walk.
 
     Finished trainings are kept in `<out_dir>/cells`, so that an interrupted run goes on where it was.
     """
@@ -58,11 +60,9 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
         DENSE: job_of(DENSE, {}),
         **{f"rho {rho:g}": job_of(GATED, {"rho": rho}) for rho in RHOS},
     }
-    with workers() as pool:
-        running = {name: submit(pool, job, seeds, out_dir / "cells") for name, job in jobs.items()}
-        outcomes = {name: [future.result() for future in running[name]] for name in jobs}
-    variants = {name: figures_of(job, outcomes[name]) for name, job in jobs.items()}
-    figures = {
+    trials = trials_of(jobs, seeds, out_dir / "cells")
+    variants = {name: figures_of(job, trials[name]) for name, job in jobs.items()}
+    return {
         "task": asdict(TASK),
         "chance": 1 / TASK.symbols,
         "needed_write_rate": TASK.needed_write_rate,
@@ -70,12 +70,10 @@ def run(out_dir: Path, quick: bool, seeds: int) -> dict[str, Any]:
         "seeds": seeds,
         "paper": PAPER,
         "variants": {name: variants[name] for name in (GATED, DENSE)},
-        "selectivity": selectivity(outcomes[GATED]),
+        "selectivity": selectivity(trials[GATED]),
         "sweep": {f"{rho:g}": variants[f"rho {rho:g}"] for rho in RHOS},
-        "endless": outcomes[GATED][0].extra,
+        "endless": trials[GATED][0].extra,
     }
-    show(figures)
-    return figures
 
 
 def job_of(name: str, options: dict[str, Any]) -> Job:
@@ -83,7 +81,7 @@ def job_of(name: str, options: dict[str, Any]) -> Job:
     variant = VARIANTS[name]
     label = ", ".join((name, *(f"{key} {value:g}" for key, value in options.items())))
     gate = GATE_OPTIONS if name == GATED else variant.options
-    return Job(label, variant.memory, {**gate, **options}, TASK, RECIPE, 0, STREAMS)
+    return Job(label, variant.memory, {**gate, **options}, TASK, RECIPE, 0, STREAMS, read_first=variant.read_first)
 
 
 def endless(cell: Cell, steps: int) -> dict[str, Any]:
@@ -92,51 +90,43 @@ def endless(cell: Cell, steps: int) -> dict[str, Any]:
     return walk(cell.model, replace(TASK, steps=steps), options["key_width"] + options["value_width"], seed=0)
 
 
-def selectivity(outcomes: list[Outcome]) -> dict[str, Any]:
+def selectivity(trials: list[Trial]) -> dict[str, Any]:
     """How much more the gate opens for events than for filler: its probability p as a ratio, its writes as a gap."""
-    event, filler = ([outcome.gate_by_kind[kind] for outcome in outcomes] for kind in ("event", "filler"))
+    event, filler = ([trial.gate_by_kind[kind] for trial in trials] for kind in ("event", "filler"))
     ratios = [e / f for e, f in zip(event, filler, strict=True)]
-    gaps = [outcome.written_by_kind["event"] - outcome.written_by_kind["filler"] for outcome in outcomes]
+    gaps = [trial.written_by_kind["event"] - trial.written_by_kind["filler"] for trial in trials]
     return {
         "ratio_of_means": sum(event) / sum(filler),
         "ratio_seeds": ratios,
-        "written_share_gap": spread(gaps),
+        "written_share_gap": student(gaps),
         "met": min(ratios) >= TARGET_SELECTIVITY,
     }
 
 
-def show(figures: dict[str, Any]) -> None:
-    """Print success and gate by rho, the selectivity and the endless stream."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"sparse_recall: {figures['seeds']} seeds, chance {figures['chance']:.2f}")
-    for column in ("", "success", "writes/step", *(f"p {kind}" for kind in TASK.kinds), "paper: success, writes"):
-        table.add_column(column, justify="right" if column else "left")
+def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
+    """Success and gate by rho, the selectivity and the endless stream."""
     rows = {f"rho {rho}": (row, PAPER["sweep"][rho]) for rho, row in figures["sweep"].items()}
     papers = {GATED: [PAPER["success"], PAPER["write_rate"]], DENSE: [1.0, 1.0]}
     rows |= {name: (row, papers[name]) for name, row in figures["variants"].items()}
-    for name, (row, paper) in rows.items():
-        table.add_row(
-            name,
-            f"{row['success']['mean']:.3f}",
-            f"{row['write_rate']['mean']:.3f}",
-            *(f"{row['gate_by_kind'][kind]:.3f}" for kind in TASK.kinds),
-            f"{paper[0]:.3f}, {paper[1]:.3f}",
-        )
-    console = Console(width=140)
-    console.print(table)
+    title = f"sparse_recall: {figures['seeds']} seeds, chance {figures['chance']:.2f}"
+    columns = ("", "success", "writes/step", *(f"p {kind}" for kind in TASK.kinds), "paper: success, writes")
+    yield table(title, columns, ((name, *_cells(row, paper)) for name, (row, paper) in rows.items()))
     found = figures["selectivity"]
-    console.print(
+    yield (
         f"selectivity event : filler {found['ratio_of_means']:.1f}, least seed {min(found['ratio_seeds']):.1f} "
-        f"(target {TARGET_SELECTIVITY}, paper {PAPER['selectivity']})",
-        highlight=False,
+        f"(target {TARGET_SELECTIVITY}, paper {PAPER['selectivity']})"
     )
     walked = figures["endless"]
     first, last = walked["success_first_tenth"], walked["success_last_tenth"]
-    console.print(
+    yield (
         f"{walked['steps']:,} live steps: state always {walked['state_bytes']} bytes, growing cache "
         f"{walked['cache_bytes']:,}, {walked['cache_ratio']:,.0f}x (paper {PAPER['cache_ratio']:,}x at 100,000); "
-        f"success {first:.3f} in the first tenth, {last:.3f} in the last",
-        highlight=False,
+        f"success {first:.3f} in the first tenth, {last:.3f} in the last"
     )
+
+
+def _cells(row: dict[str, Any], paper: list[float]) -> Iterator[str]:
+    yield f"{row['success']['mean']:.3f}"
+    yield f"{row['write_rate']['mean']:.3f}"
+    yield from (f"{row['gate_by_kind'][kind]:.3f}" for kind in TASK.kinds)
+    yield f"{paper[0]:.3f}, {paper[1]:.3f}"

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from studies.grid import Store
 from studies.recall.learning.tmaze import Choice, MazeModel, path_size, walk
 from studies.recall.learning.trainer import RecallRecipe, train
 from studies.recall.streams.tmaze import TMaze
-from studies.store import Store
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims

@@ -13,11 +13,10 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.builders import prepare_unpaired
 from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.batches import BatchBuilder, Data
+from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.signature.normalise import Standardiser
 
@@ -31,8 +30,17 @@ class Prepared:
     design: Design
     recipe: Recipe
     state: Standardiser
-    training: BatchBuilder
-    held_out: BatchBuilder
+    data: Data
+
+    @property
+    def training(self) -> BatchBuilder:
+        """Batches of the training split."""
+        return self.data.training
+
+    @property
+    def held_out(self) -> BatchBuilder:
+        """Batches of the held-out split."""
+        return self.data.held_out
 
     @property
     def writes(self) -> float:
@@ -74,9 +82,9 @@ def prepare(
     train_at, held_at = split(data.episodes, held_out, split_seed)
     training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
     design, state = bag_design(options, recording, data.action_names, training)
-    builders = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
+    prepared = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, fitted, state, *builders)
+    return Prepared(design, fitted, state, prepared)
 
 
 def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:

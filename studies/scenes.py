@@ -1,0 +1,27 @@
+"""Evaluation episodes of the arm, and what tells them apart in kept results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from studies.grid import Figures, digest
+from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
+from trace_memory_ros.arm.sim.scenario import Scenario
+
+
+def twins(task: str, pairs: int, skipped: int = 0, **changes: Any) -> list[Scenario]:
+    """Evaluation episodes, both cues of a seed beside each other; `skipped` seeds are left to others."""
+    first = FIRST_EVALUATION_SEED + skipped
+    return [Scenario(task=task, seed=first + index // 2, cue=index % 2, **changes) for index in range(2 * pairs)]
+
+
+def scenario_settings(scenarios: Sequence[Scenario]) -> Figures:
+    """What figures of these episodes depend on, for a store."""
+    return {"scenarios": digest([scenario_key(scenario) for scenario in scenarios])}
+
+
+def scenario_key(scenario: Scenario) -> Figures:
+    """What distinguishes a scenario from the default one of its class; a setting added later changes no key."""
+    return {f.name: value for f in fields(Scenario) if (value := getattr(scenario, f.name)) != f.default}

@@ -1,0 +1,91 @@
+"""One fit: what it keeps of the memory, where it goes on, what it says of itself."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from learning.synthetic import design, pair
+
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.batches import Data
+from trace_memory_ros.learning.fit import fit
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporter
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.runtime.checkpoint import load
+
+SHORT = Recipe(
+    memory_first=MemoryFirst(clock_factors=(2.0,), stage_steps=4, check_steps=2, settle_steps=0, attempts=1),
+    steps=3,
+    reads=3,
+    batch_pairs=2,
+)
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return build.prepare(design("gru"), [pair(i) for i in range(3)], [pair(100)])
+
+
+class Log(Reporter):
+    def __init__(self) -> None:
+        self.lines: list[Progress] = []
+        self.resumed_at: list[tuple[int, int]] = []
+
+    def progress(self, line: Progress) -> None:
+        self.lines.append(line)
+
+    def resumed(self, step: int, steps: int) -> None:
+        self.resumed_at.append((step, steps))
+
+
+def test_the_memory_comes_first_and_is_reported(data: Data, tmp_path: Path) -> None:
+    log = Log()
+    fitted = fit(design("gru"), data, SHORT, 0, report=log)
+    assert [line.phase for line in log.lines] == [MEMORY, MEMORY, JOINT]
+    assert (fitted.memory_steps, fitted.attempts, fitted.last) == (4, 1, log.lines[-1])
+    figures = fitted.figures()
+    assert figures["held_out_episodes"] == 2 and figures["parameters"]["memory"] > 0
+    model_id = fitted.save(tmp_path, "synthetic", figures, command="made up")
+    assert load(tmp_path).model_id == model_id
+    said = load(tmp_path).config.training
+    assert (said["command"], said["seed"], said["figures"]["memory_steps"]) == ("made up", 0, 4)
+
+
+def test_a_memory_that_was_kept_is_taken_and_gives_the_same_agent(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "memories" / "kept.safetensors"
+    first = fit(design("gru"), data, SHORT, 0, memory_file=file)
+    log = Log()
+    again = fit(design("gru"), data, SHORT, 0, memory_file=file, report=log)
+    assert [line.phase for line in log.lines] == [JOINT] and again.memory_steps == 0
+    for name, value in first.agent.state_dict().items():
+        assert torch.equal(value, again.agent.state_dict()[name]), name
+
+
+def test_a_run_goes_on_where_it_was_saved_and_no_other_does(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "training.safetensors"
+    first = fit(design("gru"), data, SHORT, 0, save_to=file)
+    log = Log()
+    again = fit(design("gru"), data, SHORT, 0, save_to=file, resume=True, report=log)
+    assert log.resumed_at == [(3, 3)] and log.lines == []
+    for name, value in first.agent.state_dict().items():
+        assert torch.equal(value, again.agent.state_dict()[name]), name
+    with pytest.raises(ValueError, match="written by another run"):
+        fit(design("gru"), data, replace(SHORT, steps=5), 0, save_to=file, resume=True)
+
+
+def test_without_weights_there_is_no_memory_phase(data: Data) -> None:
+    fitted = fit(design("none"), data, SHORT, 0)
+    assert fitted.memory is None and (fitted.memory_steps, fitted.attempts) == (0, 0)
+
+
+def test_a_policy_is_adopted(data: Data, tmp_path: Path) -> None:
+    fitted = fit(design("none"), data, SHORT, 0)
+    fitted.save(tmp_path, "synthetic", {})
+    start = load(tmp_path)
+    frozen = replace(SHORT, frozen_trunk=True)
+    adopted = fit(design("gru"), data, frozen, 0, start=start).agent.policy.state_dict()
+    trunk = {k: v for k, v in start.tensors_of("policy.").items() if k.startswith("image_tokens.")}
+    assert trunk
+    for name, value in trunk.items():
+        assert torch.equal(value, adopted[name]), name
