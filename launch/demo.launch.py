@@ -7,7 +7,7 @@ from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
-from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
+from trace_memory_ros.nodes.launching import managed, rviz, surroundings
 
 TASK = LaunchConfiguration("task")
 NAMESPACE = LaunchConfiguration("namespace")
@@ -45,7 +45,7 @@ def generate_launch_description() -> LaunchDescription:
             ),
             DeclareLaunchArgument("namespace", default_value="", description="Namespace of all nodes."),
             DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
-            lossless_transport(),
+            *surroundings(),
             SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl")),
             managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),
             # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.

@@ -6,7 +6,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
-from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
+from trace_memory_ros.nodes.launching import managed, rviz, surroundings
 
 CAMERAS = ("overhead", "left_wrist", "right_wrist")
 
@@ -48,7 +48,7 @@ def generate_launch_description() -> LaunchDescription:
                 description="Start policy_node too. It moves the arm: read docs/nodes.md first.",
             ),
             DeclareLaunchArgument("rviz", default_value="false", description="Open RViz with the memory panel."),
-            lossless_transport(),
+            *surroundings(),
             managed("memory_node", model, topics),
             managed("marker_node", {}, topics[3:4]),
             managed("policy_node", model, topics + command, condition=IfCondition(LaunchConfiguration("policy"))),

@@ -3,31 +3,37 @@
 import sys
 from importlib.util import find_spec
 
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, RegisterEventHandler
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, LogInfo, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.parameter_descriptions import ParameterValue
 
-from launch import LaunchContext, LaunchDescription
-from trace_memory_ros.nodes.launching import lossless_transport, managed, rviz
+from launch import Action, LaunchContext, LaunchDescription
+from trace_memory_ros.nodes.launch_plan import replay_command
+from trace_memory_ros.nodes.launching import managed, rviz, surroundings
 
 CAMERAS = ("overhead", "left_wrist", "right_wrist")
-# What a live run left in the bag plays beside what the memory publishes now, not into it.
-RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
+TOPICS = {f"camera/{camera}/image_raw": LaunchConfiguration(f"{camera}_topic") for camera in CAMERAS}
+TOPICS |= {"joint_states": LaunchConfiguration("joint_states_topic"), "odom": LaunchConfiguration("odom_topic")}
 
 
-def player(exited: ProcessExited, context: LaunchContext) -> list[ExecuteProcess]:
-    """`ros2 bag play` where it is installed, else this package's own player; both take the same options."""
+def player(exited: ProcessExited, context: LaunchContext) -> list[Action]:
+    """What plays the bag: the topics that the memory observes, and those asked for by name."""
     if exited.returncode:
         return []
-    bag, rate = LaunchConfiguration("bag").perform(context), LaunchConfiguration("rate").perform(context)
-    space = LaunchConfiguration("namespace").perform(context).strip("/")
-    names = [f"/{space}/{name}" if space else f"/{name}" for name in RECORDED]
-    command = ["ros2", "bag", "play", bag]
-    if find_spec("ros2bag") is None:
-        command = [sys.executable, "-m", "trace_memory_ros.nodes.bag_player_node", bag, "--wait-s", "5"]
-    command += ["--rate", rate, "--remap", *(f"{name}:=/recorded{name}" for name in names)]
+    try:
+        command = replay_command(
+            LaunchConfiguration("bag").perform(context),
+            LaunchConfiguration("rate").perform(context),
+            LaunchConfiguration("checkpoint").perform(context),
+            LaunchConfiguration("namespace").perform(context),
+            {topic: name.perform(context) for topic, name in TOPICS.items()},
+            LaunchConfiguration("topics").perform(context).split(),
+            ros2_bag=find_spec("ros2bag") is not None,
+        )
+    except ValueError as error:
+        return [LogInfo(msg=f"no bag is played: {error}")]
     return [ExecuteProcess(cmd=command, output="screen")]
 
 
@@ -38,8 +44,7 @@ def generate_launch_description() -> LaunchDescription:
         "reliability": "reliable",
         "deadline_ms": ParameterValue(LaunchConfiguration("deadline_ms"), value_type=int),
     }
-    topics = [(f"camera/{camera}/image_raw", LaunchConfiguration(f"{camera}_topic")) for camera in CAMERAS]
-    topics += [("joint_states", LaunchConfiguration("joint_states_topic")), ("odom", LaunchConfiguration("odom_topic"))]
+    topics = list(TOPICS.items())
     camera_arguments = [
         DeclareLaunchArgument(
             f"{camera}_topic", default_value=f"camera/{camera}/image_raw", description=f"Image topic of {camera}."
@@ -53,6 +58,11 @@ def generate_launch_description() -> LaunchDescription:
         [
             DeclareLaunchArgument("bag", description="Bag folder, or its .mcap or .db3 file."),
             DeclareLaunchArgument("checkpoint", description="Checkpoint folder, or the name of a shipped one."),
+            DeclareLaunchArgument(
+                "topics", default_value="",
+                description="Topics to play besides the sensors that the checkpoint observes, separated by spaces. A "
+                "recorded command on its live topic moves a robot that listens there.",
+            ),
             DeclareLaunchArgument("rate", default_value="1.0", description="Bag seconds per second."),
             DeclareLaunchArgument(
                 "deadline_ms", default_value="2000",
@@ -68,7 +78,7 @@ def generate_launch_description() -> LaunchDescription:
                 description="Base velocity; unused where the checkpoint masks the base.",
             ),
             DeclareLaunchArgument("rviz", default_value="true", description="Open RViz with the memory panel."),
-            lossless_transport(),
+            *surroundings(),
             RegisterEventHandler(OnProcessExit(target_action=ready, on_exit=player)),
             managed("memory_node", model, topics),
             ready,

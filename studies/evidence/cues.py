@@ -12,10 +12,10 @@ import numpy as np
 
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import typestore
-from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluator_of
-from trace_memory_ros.evidence.decision import BranchReferences
-from trace_memory_ros.evidence.evidence import AttributionEvidence, Evaluation, WriteAttribution
+from trace_memory_ros.evidence.attribution.cues import attribution_evidence
+from trace_memory_ros.evidence.fleet import FleetPlan, evaluator_of
+from trace_memory_ros.evidence.results import AttributionEvidence, Evaluation, WriteAttribution
+from trace_memory_ros.policies.references import BranchReferences
 
 EPISODE_TOPIC = "/episode"
 

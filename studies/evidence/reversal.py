@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from trace_memory_ros.evidence import diagnostics
-from trace_memory_ros.evidence.attribution import recall_without
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluator_of
-from trace_memory_ros.evidence.branch_moment import BranchMoment, Outcome
-from trace_memory_ros.evidence.decision import BranchReferences
-from trace_memory_ros.evidence.history_pass import Heard
-from trace_memory_ros.evidence.history_transforms import identity, transforms
+from trace_memory_ros.evidence.attribution.leave_out import recall_without
+from trace_memory_ros.evidence.branch_moment import BranchMoment, BranchOutcome
+from trace_memory_ros.evidence.fleet import FleetPlan, evaluator_of
+from trace_memory_ros.evidence.history.scan import ScannedHistory
+from trace_memory_ros.evidence.history.transforms import identity, transforms
+from trace_memory_ros.policies.references import BranchReferences
 
 QUARTERS = 4
 
@@ -36,17 +36,17 @@ def reversal_figures(plan: FleetPlan, bags: Sequence[Path]) -> dict[str, Any]:
         moment = evaluator.moments(episode, episode.usable, references)[0][0]
         recorded = moment.recorded()
         contents, states = moment.history
-        back = evaluator.listener.hear(contents, reverse(states, evaluator.listener.spread, nothing))
-        whole = evaluator.listener.hear(contents, identity(states[::-1].copy()))
+        back = evaluator.scanner.scan(contents, reverse(states, evaluator.scanner.spread, nothing))
+        whole = evaluator.scanner.scan(contents, identity(states[::-1].copy()))
         variants = {
             "both": back,
-            "writes_alone": _read_with(moment, back, recorded.heard),
-            "read_alone": _read_with(moment, recorded.heard, back),
+            "writes_alone": _read_with(moment, back, recorded.scanned),
+            "read_alone": _read_with(moment, recorded.scanned, back),
             "with_the_branch_tick": whole,
         }
-        for name, heard in variants.items():
-            found.setdefault(name, []).append(_against(moment, recorded, heard))
-        quarters.append(_by_quarter(back, recorded.heard, moment.before))
+        for name, scanned in variants.items():
+            found.setdefault(name, []).append(_against(moment, recorded, scanned))
+        quarters.append(_by_quarter(back, recorded.scanned, moment.before))
     figures: dict[str, Any] = {
         name: {
             "action_agreement": float(np.mean([agrees for agrees, _ in some])),
@@ -57,21 +57,21 @@ def reversal_figures(plan: FleetPlan, bags: Sequence[Path]) -> dict[str, Any]:
     return {**figures, "route_similarity_by_quarter": np.mean(quarters, axis=0).tolist()}
 
 
-def _read_with(moment: BranchMoment, written: Heard, read: Heard) -> Heard:
+def _read_with(moment: BranchMoment, written: ScannedHistory, read: ScannedHistory) -> ScannedHistory:
     """What one history wrote, asked with the address of another."""
     mixed = written._replace(now=read.now)
     everything = np.ones((1, len(written.due)), dtype=np.bool_)
-    return mixed._replace(readout=recall_without(moment.listener.model.memory, mixed, everything))
+    return mixed._replace(readout=recall_without(moment.scanner.model.memory, mixed, everything))
 
 
-def _against(moment: BranchMoment, recorded: Outcome, heard: Heard) -> tuple[bool, float]:
-    found = moment.outcome(heard)
+def _against(moment: BranchMoment, recorded: BranchOutcome, scanned: ScannedHistory) -> tuple[bool, float]:
+    found = moment.outcome(scanned)
     agrees = found.label == recorded.label
     cosine = diagnostics.cosine(found.vector, recorded.vector)
     return agrees, diagnostics.branch_consistency(0.0 if cosine is None else cosine, agrees)
 
 
-def _by_quarter(one: Heard, other: Heard, before: int) -> list[float]:
+def _by_quarter(one: ScannedHistory, other: ScannedHistory, before: int) -> list[float]:
     parts = np.array_split(np.arange(before), QUARTERS)
     routes = [[diagnostics.routes_at(ticks, h.writes, h.routes) for h in (one, other)] for ticks in parts]
-    return [diagnostics.route_similarity(*pair) for pair in routes]
+    return [diagnostics.route_similarity(*pair) or 0.0 for pair in routes]

@@ -14,10 +14,10 @@ from studies.evidence.reversal import reversal_figures
 from studies.grid import say
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluate_bags
-from trace_memory_ros.evidence.evidence import Evaluation
-from trace_memory_ros.evidence.evidence_figures import figures_of
-from trace_memory_ros.evidence.history_transforms import NEGATIVE_CONTROL
+from trace_memory_ros.evidence.figures import figures_of
+from trace_memory_ros.evidence.fleet import FleetPlan, evaluate_bags
+from trace_memory_ros.evidence.history.transforms import NEGATIVE_CONTROL
+from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.measure.fleet import executor
 
 TASKS = ("origin", "colour")

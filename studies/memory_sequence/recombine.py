@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.demonstrations import Demonstration
+from trace_memory_ros.learning.demonstration import Demonstration
 
 Twins = tuple[Demonstration, Demonstration]
 
@@ -27,15 +27,15 @@ def recombine(twins: Twins, rng: np.random.Generator) -> Twins:
 
 def _shows(one: Demonstration, other: Demonstration) -> list[tuple[int, int]]:
     """First tick and the one after the last of each cue shown, in order."""
-    decided, answers = one.branch_tick, len(one.answers)
-    alike = other.branch_tick == decided and np.array_equal(one.state[:decided], other.state[:decided])
+    decided, answers = one.decision_ticks[0], len(one.answers)
+    alike = other.decision_ticks[0] == decided and np.array_equal(one.state[:decided], other.state[:decided])
     if not alike or len(other.answers) != answers:
-        raise ValueError(f"demonstrations {one.task} {one.seed}: the twins' paths differ before the first decision")
+        raise ValueError(f"demonstrations of {one.scene}: the twins' paths differ before the first decision")
     differs = (one.images[:decided] != other.images[:decided]).any(axis=(1, 2, 3, 4))
     edges = np.flatnonzero(np.diff(differs.astype(np.int8), prepend=0, append=0)).reshape(-1, 2).tolist()
     if len(edges) not in (answers, 2 * answers):
         raise ValueError(
-            f"demonstrations {one.task} {one.seed}: {len(edges)} shows for {answers} decisions; "
+            f"demonstrations of {one.scene}: {len(edges)} shows for {answers} decisions; "
             "there must be one for each, and as many more where they are overwritten"
         )
     return [(begin, end) for begin, end in edges]
@@ -45,7 +45,7 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
     one = twins[0]
     # The newest cues are the ones that count.
     visits = [twins[source] for source in sources[-len(one.answers) :]]
-    legs = [_leg(one, 0, one.branch_tick)]
+    legs = [_leg(one, 0, one.decision_ticks[0])]
     for k, demo in enumerate(visits):
         legs.append(_leg(demo, demo.decision_ticks[k], (*demo.decision_ticks, demo.ticks)[k + 1]))
     images, state, actions, shown = (np.concatenate(parts) for parts in zip(*legs, strict=True))
@@ -53,16 +53,14 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
         images[begin:end] = twins[source].images[begin:end]
     starts = np.cumsum([len(leg[1]) for leg in legs[:-1]])
     return Demonstration(
-        one.task,
-        one.seed,
-        place,
+        twins[place].name,
+        one.scene,
         images,
         state,
         actions,
-        one.branch_tick,
         tuple(starts.tolist()),
         tuple(demo.answers[k] for k, demo in enumerate(visits)),
-        shown,
+        shown=shown,
     )
 
 

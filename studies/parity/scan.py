@@ -16,9 +16,9 @@ from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.bags.data import BagDemonstration
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import Episode, Statistics, signatures
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.replay.parity import ARRAYS
@@ -86,9 +86,7 @@ def _training_side(checkpoint: Checkpoint, episode: BagEpisode) -> tuple[BatchBu
     usable = episode.usable[begin:]
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
     images, state = episode.images[held], episode.state[held]
-    demo = BagDemonstration(
-        episode.name, episode.name, images, state, np.zeros((len(held), 1), np.float32), usable=usable
-    )
+    demo = Demonstration(episode.name, episode.name, images, state, np.zeros((len(held), 1), np.float32), usable=usable)
     normal = model.state.apply(state)
     xi = signatures(normal, config.signature_depth, config.signature_window)
     small = thumbnails(images, config.observation.thumbnail_px)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from studies.parity.models import random_checkpoint, shipped
 from studies.parity.scan import scan_difference
 from studies.tables import table
 from trace_memory_ros.memory import registry
+from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.replay.bag_replay import Replay
 from trace_memory_ros.replay.output_bag import replay_to_bag
 from trace_memory_ros.runtime.checkpoint import load
@@ -38,7 +38,6 @@ SIDE_TICKS, QUICK_SIDE_TICKS = 400, 150
 TICK_S = 0.1
 SCAN_TARGET = 1e-5
 MEMORIES = ("trace", "gru", "none")
-DOMAINS = range(1, 102)
 """Beyond these, the ports of DDS would lie in the range that Linux gives to outgoing connections."""
 SIDES: dict[str, Figures] = {
     "deadlines": {"deadline_ms": 150, "disturbance": {"late_every_s": 10.0, "burst_every_s": 0.0}},
@@ -136,19 +135,20 @@ def record_live(
     """Let memory_node run over DDS and record it into `folder`/bag. Raises ValueError with the reason if it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.json"
-    domain = random.SystemRandom().choice(DOMAINS)
+    claim = DomainClaim()
     settings = {
         "checkpoint": str(checkpoint.resolve()),
         "bag": str((folder / "bag").resolve()),
         "seconds": ticks * TICK_S,
         "seed": seed,
         "deadline_ms": deadline_ms,
-        "domain_id": domain,
+        "domain_id": claim.id,
         "disturbance": disturbance or {},
     }
     plan.write_text(json.dumps(settings), encoding="utf-8")
     command = [sys.executable, "-m", "studies.parity.disturbed_run", str(plan)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    with claim:
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise ValueError(f"the live run in {folder} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))

@@ -18,15 +18,15 @@ from studies.tables import table, with_interval
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.learning.agent import Foreteller
-from trace_memory_ros.learning.bags.data import BagData, BagDemonstration
+from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, decisions_right
+from trace_memory_ros.learning.branch_accuracy import ChunkModel, branch_accuracy, decisions_right, label_verdicts
+from trace_memory_ros.learning.dataset import UnpairedSet
 from trace_memory_ros.learning.fit import fit, new_agent
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.unpaired import ChunkModel, UnpairedSet, label_verdicts
 from trace_memory_ros.runtime.checkpoint import load
 
 SCHEMA = 1
@@ -189,7 +189,6 @@ def _by_labels(model: ChunkModel, builder: BatchBuilder, factor: float) -> np.nd
 def _in_pairs(builder: BatchBuilder) -> UnpairedSet:
     def place(index: int) -> tuple[str, tuple[int, ...]]:
         demo = builder.data.episodes[index].demo
-        assert isinstance(demo, BagDemonstration)
         return demo.scene, demo.answers
 
     order = sorted(range(len(builder.data.episodes)), key=place)

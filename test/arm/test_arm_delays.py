@@ -26,19 +26,18 @@ def delay(steps: list[DemoStep]) -> int:
     return [step.decides for step in steps].index(True) - gone
 
 
-@pytest.mark.parametrize("laps", [2, 5])
-def test_laps_multiply_the_delay_and_begin_as_one_lap_does(env: ArmEnv, laps: int) -> None:
-    for seed in range(3):
-        once = list(demonstrate(env, Scenario(env.task, seed, 1), render=False))
-        assert env.outcome().success
-        steps = list(demonstrate(env, Scenario(env.task, seed, 1, laps=laps), render=False))
-        assert env.outcome().success, (seed, env.outcome())
-        assert env.outcome().progress == 1.0
-        assert delay(steps) == pytest.approx(laps * delay(once), rel=0.15)
-        at_station_3 = [step.outcome.stages["station_3"] for step in once].index(True)
-        for one, many in zip(once[:at_station_3], steps[:at_station_3], strict=True):
-            assert one.sample.joint_positions == many.sample.joint_positions
-            assert np.array_equal(one.action, many.action)
+@pytest.mark.parametrize(("laps", "seed"), [(2, 0), (2, 1), (5, 2)])
+def test_laps_multiply_the_delay_and_begin_as_one_lap_does(env: ArmEnv, laps: int, seed: int) -> None:
+    once = list(demonstrate(env, Scenario(env.task, seed, 1), render=False))
+    assert env.outcome().success
+    steps = list(demonstrate(env, Scenario(env.task, seed, 1, laps=laps), render=False))
+    assert env.outcome().success, env.outcome()
+    assert env.outcome().progress == 1.0
+    assert delay(steps) == pytest.approx(laps * delay(once), rel=0.15)
+    at_station_3 = [step.outcome.stages["station_3"] for step in once].index(True)
+    for one, many in zip(once[:at_station_3], steps[:at_station_3], strict=True):
+        assert one.sample.joint_positions == many.sample.joint_positions
+        assert np.array_equal(one.action, many.action)
 
 
 def test_expert_goes_through_every_station_of_every_lap(env: ArmEnv) -> None:
@@ -73,20 +72,25 @@ def test_long_pause_ends_well_and_is_still(env: ArmEnv) -> None:
 
 
 def test_still_pictures_are_those_that_would_be_drawn(env: ArmEnv) -> None:
-    drawn = 0
-    last = None
-    for step in demonstrate(env, Scenario(env.task, 0, 0, extra_pause_s=4.0, noise_std_rad=0.0)):
-        images = step.sample.images
-        drawn += last is None or images["overhead"] is not last["overhead"]
+    """From the arrival at a station until the arm has left it, the lamp's change to green among them."""
+    reused, drawn, last = 0, 0, None
+    for step in demonstrate(env, Scenario(env.task, 0, 0, extra_pause_s=4.0, noise_std_rad=0.0), render=False):
+        if not step.outcome.stages["station_2"]:
+            continue
+        images = env.observe().images
+        if last is not None and images["overhead"] is last["overhead"]:
+            reused += 1
+            assert all(np.array_equal(images[name], env.render(name)) for name in CAMERA_NAMES)
+        else:
+            drawn += 1
         last = images
-        for name in CAMERA_NAMES:
-            assert np.array_equal(images[name], env.render(name))
-    still = round(step.sample.time_s / 0.1) + 1 - drawn
-    assert still > 20
+        if reused and not step.lamp_red and drawn > 30:
+            break
+    assert reused > 20
 
 
 def test_decoys_show_after_the_cue_and_change_nothing_else(env: ArmEnv) -> None:
-    for seed in range(4):
+    for seed in range(2):
         plain = list(demonstrate(env, Scenario(env.task, seed, 0), render=False))
         scenario = Scenario(env.task, seed, 0, decoys=3)
         shown: list[bool] = []
@@ -115,13 +119,13 @@ def test_decoys_are_the_same_for_both_cues_and_look_like_cues(env: ArmEnv) -> No
 
 def _decoy_onsets(env: ArmEnv, scenario: Scenario) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Overhead pictures of the tick before a decoy shows and of the first with it."""
-    before, was = None, False
-    for step in demonstrate(env, scenario):
-        picture = step.sample.images["overhead"]
-        if env.decoy is not None and not was:
-            assert before is not None
-            yield before, picture
-        before, was = picture, env.decoy is not None
+    shown = [env.decoy is not None for _ in demonstrate(env, scenario, render=False)]
+    before = np.flatnonzero(np.diff(shown, prepend=False) & shown) - 1
+    pictures = {}
+    for tick, _ in enumerate(demonstrate(env, scenario, render=False)):
+        if tick in before or tick - 1 in before:
+            pictures[tick] = env.render("overhead")
+    yield from ((pictures[tick], pictures[tick + 1]) for tick in before)
 
 
 def test_pair_with_decoys_and_laps_is_the_same_at_the_decision() -> None:

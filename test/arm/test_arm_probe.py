@@ -13,7 +13,7 @@ from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.sample import RawSample
 from trace_memory_ros.arm.sim.scenario import Scenario
 
-TRAIN_PAIRS = 12
+TRAIN_PAIRS = 8
 TEST_PAIRS = 12
 CUE_TICK = 5
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from trace_memory_ros.arm.demonstrations import Demonstration, collect
+from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.curriculum import default_scenario, mixed_scenario
 from trace_memory_ros.observation.config import default_arm
 
@@ -19,11 +18,11 @@ def test_sequence_pairs_say_when_to_decide_and_what(tmp_path: Path) -> None:
         scenario = default_scenario("sequence", seed, cue)
         assert demo.answers == scenario.answers
         assert len(demo.decision_ticks) == 2
-        assert demo.branch_tick == demo.decision_ticks[0]
+        assert (demo.scene, demo.name) == (f"sequence {seed}", f"sequence {seed} {cue}")
         assert list(demo.decision_ticks) == sorted(demo.decision_ticks)
         assert demo.decision_ticks[-1] < demo.ticks - 5
     one, other = pair
-    before = one.branch_tick
+    before = one.decision_ticks[0]
     assert np.array_equal(one.state[: before + 1], other.state[: before + 1])
     assert np.array_equal(one.actions[:before], other.actions[:before])
     (again,) = collect("sequence", [seed], default_arm(), tmp_path)
@@ -49,11 +48,5 @@ def test_files_from_before_there_were_decision_ticks_are_read(tmp_path: Path) ->
         old = {name: data[name] for name in data if name != "decision_ticks"}
     np.savez_compressed(path, **old)
     ((_, read),) = collect("colour", [0], default_arm(), tmp_path)
-    assert read.decision_ticks == pair[1].decision_ticks == (pair[1].branch_tick,)
+    assert read.decision_ticks == pair[1].decision_ticks and len(read.decision_ticks) == 1
     assert read.answers == (1,)
-
-
-def test_decisions_without_answers_are_refused() -> None:
-    images, state, actions = np.zeros((3, 1, 4, 4, 3), np.uint8), np.zeros((3, 17)), np.zeros((3, 16), np.float32)
-    with pytest.raises(ValueError, match="one answer to each"):
-        Demonstration("sequence", 0, 0, images, state, actions, 1, (1, 2), (0,))

@@ -11,7 +11,7 @@ from evidence.evidence_examples import decided, evaluation
 
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.evidence.evaluation_file import FILE_NAME, read_evaluation, write_evaluation
-from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.measure.summary import read_summary
 
 

@@ -8,7 +8,7 @@ from fixtures import tiny_checkpoint
 from learning.tiny_bags import BRANCH_TICK, config_file, recording, write_bags
 
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.measure.summary import read_summary
 
 # Each evaluation starts worker processes, which import all of torch; on a busy machine that alone takes minutes.

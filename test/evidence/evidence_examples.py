@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trace_memory_ros.evidence.evidence import (
+from trace_memory_ros.evidence.results import (
     AttributionEvidence,
     BranchEvidence,
     EarlierLeftOut,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from evidence.evidence_examples import decided, evaluation
 
-from trace_memory_ros.evidence.bag_verdict import Answer
 from trace_memory_ros.evidence.compare import CompareError, Comparison, Row, compare
-from trace_memory_ros.evidence.evidence import EpisodeEvidence, Evaluation
+from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation
+from trace_memory_ros.evidence.verdict import Answer
 
 
 def side(*episodes: EpisodeEvidence) -> Evaluation:

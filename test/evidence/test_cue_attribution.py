@@ -13,12 +13,12 @@ from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
-from trace_memory_ros.evidence.attribution_evidence import attribution_evidence
-from trace_memory_ros.evidence.bag_evaluation import EpisodeEvaluator
+from trace_memory_ros.evidence.attribution.cues import attribution_evidence
 from trace_memory_ros.evidence.branch_moment import BranchMoment
-from trace_memory_ros.evidence.decision import BranchReferences
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.policies.references import BranchReferences
 
 WEIGHTS = Path(__file__).parents[2] / "weights"
 CONFIG = default_arm()

@@ -7,14 +7,8 @@ import pytest
 from evidence.recorded_examples import BRANCH, TICKS, recorded
 from fixtures import tiny_checkpoint
 
-from trace_memory_ros.evidence.decision import (
-    BranchActions,
-    BranchReferences,
-    ChunkHead,
-    chunk_distance,
-    decide,
-    recorded_chunk,
-)
+from trace_memory_ros.evidence.decision import ChunkHead, recorded_chunk
+from trace_memory_ros.policies.references import BranchActions, BranchReferences, chunk_distance, decide
 from trace_memory_ros.runtime.checkpoint import load
 
 NAN = np.nan

@@ -5,7 +5,7 @@ import pytest
 
 from trace_memory_ros.evidence import diagnostics
 
-LEFT, RIGHT, BOTH = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]
+LEFT, RIGHT, BOTH, NO = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]
 
 
 def test_route_similarity_is_the_mean_cosine_of_rows() -> None:
@@ -20,8 +20,20 @@ def test_a_tick_has_the_route_of_its_newest_write() -> None:
     writes = np.array([0, 3, 7])
     found = diagnostics.routes_at(np.array([0, 2, 3, 6, 7, 20]), writes, routes)
     assert found.tolist() == [LEFT, LEFT, RIGHT, RIGHT, BOTH, BOTH]
-    with pytest.raises(ValueError, match="tick 1 has no write"):
-        diagnostics.routes_at(np.array([1, 5]), np.array([2]), np.array([LEFT]))
+
+
+def test_before_the_first_write_a_tick_has_no_route() -> None:
+    found = diagnostics.routes_at(np.array([0, 1, 5]), np.array([2]), np.array([LEFT]))
+    assert found.tolist() == [[0.0, 0.0], [0.0, 0.0], LEFT]
+    assert diagnostics.routes_at(np.array([0, 9]), np.array([], dtype=np.int64), np.zeros((0, 2))).tolist() == [NO, NO]
+
+
+def test_an_empty_memory_has_nothing_in_common_with_a_written_one_and_two_empty_ones_are_not_compared() -> None:
+    one, other = np.array([NO, NO, LEFT]), np.array([NO, RIGHT, LEFT])
+    assert diagnostics.route_similarity(one, other) == 50.0
+    assert diagnostics.route_similarity(one[:1], other[:1]) is None
+    assert diagnostics.chance_similarity(np.array([NO, LEFT, RIGHT])) == pytest.approx(50.0)
+    assert diagnostics.chance_similarity(np.array([NO])) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from evidence.evidence_examples import episode, evaluation, write
 
-from trace_memory_ros.evidence.evidence import AttributionEvidence, Evaluation
+from trace_memory_ros.evidence.results import AttributionEvidence, Evaluation
 from trace_memory_ros.files.plain import PlainDataError
 
 

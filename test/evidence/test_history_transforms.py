@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from evidence.recorded_examples import walk
 
-from trace_memory_ros.evidence import history_transforms as ht
+from trace_memory_ros.evidence.history import transforms as ht
 from trace_memory_ros.signature.naive import flatten, signature
 
 ROOM = np.ones(17)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from trace_memory_ros.arm.demonstrations import Demonstration
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import CameraConfig, JointStreamConfig, ObservationConfig
 from trace_memory_ros.runtime.clock import EveryTicks
 
@@ -34,7 +34,7 @@ def pair(seed: int) -> tuple[Demonstration, Demonstration]:
         seen[:4, 0, 2:14, 2:14] = (220, 30, 30) if cue else (30, 30, 220)
         actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
         actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
-        demos.append(Demonstration("synthetic", seed, cue, seen, state, actions, BRANCH_TICK))
+        demos.append(Demonstration(f"{seed} {cue}", str(seed), seen, state, actions, (BRANCH_TICK,), (cue,)))
     return demos[0], demos[1]
 
 

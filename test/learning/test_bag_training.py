@@ -10,17 +10,17 @@ from learning.tiny_bags import ACTIONS, BRANCH_TICK, TICKS, recording, write_bag
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.bags.builders import action_channels, choose_clock
-from trace_memory_ros.learning.bags.data import BagDemonstration, split
-from trace_memory_ros.learning.bags.design import BagOptions, parse_clock
+from trace_memory_ros.learning.bags.data import split
+from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import EpisodeBatch
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.dataset import UnpairedSet, partings
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.trainer import Trainer
-from trace_memory_ros.learning.unpaired import UnpairedSet, chunk_error, partings
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 
 SHORT = Recipe(
@@ -52,7 +52,7 @@ def test_what_the_robot_is_comes_from_the_configuration(annotated: Prepared) -> 
     assert design.action_names == ACTIONS
     assert batch.images.shape == (1, 2, 2, 3, 16, 16)
     assert batch.raw_state.shape == (1, 2, 6)
-    assert action_channels(design) == [4, 3, 5, -1]
+    assert build.action_channels(design) == [4, 3, 5, -1]
     np.testing.assert_array_equal(batch.reads.state[..., :3], 0.0)
 
 
@@ -148,9 +148,9 @@ def test_a_signature_memory_trains_on_another_robot(annotated: Prepared, tmp_pat
     assert all(torch.isfinite(value) for value in losses.values())
 
 
-def demo(name: str, scene: str, answer: int) -> BagDemonstration:
+def demo(name: str, scene: str, answer: int) -> Demonstration:
     none = np.zeros((TICKS, 0), np.float32)
-    return BagDemonstration(name, scene, none.astype(np.uint8), none.astype(float), none, (1,), (answer,))
+    return Demonstration(name, scene, none.astype(np.uint8), none.astype(float), none, (1,), (answer,))
 
 
 def test_the_split_keeps_labels_apart_in_proportion_and_follows_its_seed() -> None:

@@ -81,3 +81,9 @@ def test_rare_reads_are_found_from_the_actions_alone() -> None:
     first, second = training.data.episodes
     assert first.apart.tolist() == second.apart.tolist() == [3, 4, 5, 6]
     assert {5, 8, 14}.issubset(first.pauses.tolist())
+
+
+def test_a_decision_without_an_answer_is_refused() -> None:
+    one, _ = pair(0)
+    with pytest.raises(ValueError, match="0 0: decision ticks .*one answer to each"):
+        replace(one, decision_ticks=(3, BRANCH_TICK))

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fixtures import tiny_checkpoint
+from learning.tiny_bags import TICKS, recording, write_bag
 from sensor_msgs.msg import Image, JointState
+from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.bags import messages
 from trace_memory_ros.bags.types import typestore
@@ -66,8 +69,9 @@ def listen(client: NodeClient, topics: dict[str, type]) -> dict[str, list[bytes]
 
 def test_every_message_comes_as_recorded_at_the_bags_pace(bag: Path, client: NodeClient) -> None:
     heard = listen(client, {"/renamed": Image, "/player/joints": JointState, "/player/episode": EpisodeStatus})
+    topics = ("--topics", "/player/image", "/player/joints", "/player/episode")
     options = ("--rate", "2.0", "--wait-s", "60", "--remap", "/player/image:=/renamed")
-    process = start(bag, *options)
+    process = start(bag, *topics, *options)
     done = client.spin_until(lambda: len(heard["/renamed"]) == len(heard["/player/joints"]) == COUNT, PATIENCE_S)
     log, _ = process.communicate(timeout=PATIENCE_S)
     assert done, ({name: len(data) for name, data in heard.items()}, log)
@@ -80,6 +84,54 @@ def test_every_message_comes_as_recorded_at_the_bags_pace(bag: Path, client: Nod
     assert heard["/player/joints"][7] == bytes(expected)
     assert len(heard["/player/episode"]) == 1
     assert "51 messages, 0.5 s of bag" in log
+
+
+@pytest.fixture(scope="module")
+def robot_bag(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What a robot recorded, its own commands included, and a checkpoint that observes camera and joints."""
+    folder = tmp_path_factory.mktemp("robot")
+    write_bag(folder / "bag", 0, 0, recording())
+    tiny_checkpoint(folder / "model", observation=recording().observation)
+    return folder / "bag", folder / "model"
+
+
+def test_a_recorded_command_is_played_only_by_name(robot_bag: tuple[Path, Path], client: NodeClient) -> None:
+    bag, model = robot_bag
+    heard = listen(client, {"/eye_0/image": Image, "/joints": JointState, "/targets": JointTrajectory})
+    quick = ("--rate", "0", "--wait-s", "10")
+    process = start(bag, "--checkpoint", str(model), *quick)
+    done = client.spin_until(lambda: len(heard["/eye_0/image"]) == len(heard["/joints"]) == TICKS, PATIENCE_S)
+    log, _ = process.communicate(timeout=PATIENCE_S)
+    assert done and process.returncode == 0, log
+    assert f"playing 2 topics of {bag}" in log
+    assert heard["/targets"] == []
+    # The listener would have heard it: by name it comes.
+    process = start(bag, "--topics", "targets", *quick)
+    done = client.spin_until(lambda: len(heard["/targets"]) == TICKS, PATIENCE_S)
+    log, _ = process.communicate(timeout=PATIENCE_S)
+    assert done and process.returncode == 0, log
+    assert len(heard["/joints"]) == TICKS
+
+
+def test_a_player_ends_with_what_started_it(bag: Path) -> None:
+    starter = (
+        "import os, subprocess, sys\n"
+        "from trace_memory_ros.nodes.parent import PARENT\n"
+        "os.environ[PARENT] = str(os.getpid())\n"
+        "words = [sys.executable, '-m', 'trace_memory_ros.nodes.bag_player_node', sys.argv[1]]\n"
+        "words += ['--topics', '/player/joints', '--loop', '--rate', '0.01']\n"
+        "player = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)\n"
+        "print(player.pid, player.stdout.readline(), flush=True)\n"
+        "player.wait()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", starter, str(bag)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline().split()[0])
+        process.kill()
+    deadline = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}").exists() and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
+        assert time.monotonic() < deadline, f"bag player {pid} outlived its starter"
+        time.sleep(0.1)
 
 
 def test_the_pace_is_that_of_the_log_times(bag: Path, client: NodeClient) -> None:
@@ -114,6 +166,14 @@ def test_what_cannot_be_played_is_said(bag: Path, tmp_path: Path) -> None:
     assert missing.returncode == 1
     assert "does not exist" in log
     assert "Traceback" not in log
+    untold = start(bag)
+    log, _ = untold.communicate(timeout=PATIENCE_S)
+    assert untold.returncode == 1
+    assert "give --checkpoint for what its memory observes, or --topics of /player" in log
+    lost = start(bag, "--checkpoint", str(tmp_path / "nobody"))
+    log, _ = lost.communicate(timeout=PATIENCE_S)
+    assert lost.returncode == 1
+    assert "nobody" in log and "Traceback" not in log
     unknown = start(bag, "--topics", "/nowhere")
     log, _ = unknown.communicate(timeout=PATIENCE_S)
     assert unknown.returncode == 1

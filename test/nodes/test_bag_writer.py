@@ -15,10 +15,11 @@ from sensor_msgs.msg import Image  # noqa: E402
 from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from trace_memory_ros.arm.demo.episode_client import EpisodeClient  # noqa: E402
-from trace_memory_ros.bags.types import message_files, typestore  # noqa: E402
+from trace_memory_ros.bags.types import typestore  # noqa: E402
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics  # noqa: E402
 from trace_memory_ros.nodes import conversion, qos  # noqa: E402
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw  # noqa: E402
+from trace_memory_ros.runtime.shipped import message_files  # noqa: E402
 
 STAMP_NS = 1_700_000_000_123_456_789
 TOPICS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from trace_memory_ros.arm.demo.results import EpisodeResult, Mode
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion
+from trace_memory_ros.nodes.domains import DomainClaim
 
 EVALUATION_SEEDS = 200_000
 DEADLINE_S = 150.0
@@ -192,10 +192,6 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def surroundings(folder: Path) -> Surroundings:
-    return Surroundings(random.SystemRandom().randint(1, 101), folder / "logs", folder / "bag", Event())
-
-
 def planned(checkpoint: Path, **options: bool) -> CellPlan:
     return CellPlan("colour", "trace", checkpoint, (PlannedEpisode(Scenario("colour", 200_000, 1), **options),))
 
@@ -207,7 +203,9 @@ def ran(
 ) -> tuple[Path, CellResult, list[EpisodeResult]]:
     folder = tmp_path_factory.mktemp("cell")
     told: list[EpisodeResult] = []
-    result = run_cell(planned(checkpoints["trace"], record=True, bag=True), surroundings(folder), told.append)
+    with DomainClaim() as domain:
+        where = Surroundings(domain, folder / "logs", folder / "bag", Event())
+        result = run_cell(planned(checkpoints["trace"], record=True, bag=True), where, told.append)
     assert processes_of(folder) == {}
     return folder, result, told
 
@@ -267,11 +265,12 @@ def test_a_dead_process_is_named_with_its_log_and_the_others_stop(checkpoints: d
                 self.killed = True
             return False
 
-    where = Surroundings(random.SystemRandom().randint(1, 101), tmp_path / "logs", tmp_path / "bag", Deadly())
-    with pytest.raises(
-        DemoFailed, match=r"colour_trace: /memory_node ended with exit code -9; the end of .*memory_node\.log"
-    ):
-        run_cell(planned(checkpoints["trace"]), where, lambda _: None)
+    with DomainClaim() as domain:
+        where = Surroundings(domain, tmp_path / "logs", tmp_path / "bag", Deadly())
+        with pytest.raises(
+            DemoFailed, match=r"colour_trace: /memory_node ended with exit code -9; the end of .*memory_node\.log"
+        ):
+            run_cell(planned(checkpoints["trace"]), where, lambda _: None)
     assert processes_of(tmp_path) == {}
 
 

@@ -11,8 +11,8 @@ from studies.evidence.study import row_figures, rows_of, targets
 from trace_memory_ros.arm.recorder import record_bag
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.evidence.evidence import Evaluation
-from trace_memory_ros.evidence.evidence_figures import figures_of
+from trace_memory_ros.evidence.figures import figures_of
+from trace_memory_ros.evidence.results import Evaluation
 
 
 def of_task(task: str, kept: float, back: float) -> Evaluation:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.memory_sequence.recombine import Twins, recombine
-from trace_memory_ros.arm.demonstrations import Demonstration
+from trace_memory_ros.learning.demonstration import Demonstration
 
 SHOWS = ((2, 5), (7, 9), (11, 13), (15, 18))
 
@@ -26,7 +26,7 @@ def twins(cues: int = 2, overwritten: bool = True) -> Twins:
         actions = state[:, :16].astype(np.float32)
         answers = tuple((which + k) % 2 for k in range(cues))
         shown = np.arange(ticks) < 19
-        both.append(Demonstration("sequence", 3, which, images, state, actions, 20, decisions, answers, shown))
+        both.append(Demonstration(f"3 {which}", "3", images, state, actions, decisions, answers, shown=shown))
     return both[0], both[1]
 
 

@@ -12,8 +12,8 @@ from studies.train_from_bags import study as train_from_bags
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import prepare, read_bags
 from trace_memory_ros.learning.batches import EpisodeBatch
+from trace_memory_ros.learning.dataset import UnpairedSet
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.unpaired import UnpairedSet
 
 
 def test_an_unknown_row_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,46 +18,12 @@ from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.files import atomic
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.lockstep import LockstepObserver
 
 FORMAT = 1
 ScenarioOf = Callable[[str, int, int], Scenario]
-
-
-@dataclass(frozen=True)
-class Demonstration:
-    """One episode. images `(T, C, P, P, 3)` uint8, state `(T, 17)` SI units, actions `(T, A)` rad and 0..1.
-
-    decision_ticks: at which only the cues tell what to do, `branch_tick` first. answers: the correct branch at each.
-    Both may be left out where there is one cue. shown: `(T,)` bool, ticks of a show too brief for a coarse clock; None
-    for no such tick. usable: None, since every tick is.
-    """
-
-    task: str
-    seed: int
-    cue: int
-    images: NDArray[np.uint8]
-    state: NDArray[np.float64]
-    actions: NDArray[np.float32]
-    branch_tick: int
-    decision_ticks: tuple[int, ...] = ()
-    answers: tuple[int, ...] = ()
-    shown: NDArray[np.bool_] | None = None
-    usable: NDArray[np.bool_] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "decision_ticks", self.decision_ticks or (self.branch_tick,))
-        object.__setattr__(self, "answers", self.answers or (self.cue,))
-        if self.decision_ticks[0] != self.branch_tick or len(self.answers) != len(self.decision_ticks):
-            raise ValueError(
-                f"demonstration {self.task} {self.seed}: decision ticks {self.decision_ticks}, answers {self.answers}: "
-                f"give one answer to each, and branch_tick ({self.branch_tick}) first"
-            )
-
-    @property
-    def ticks(self) -> int:
-        return len(self.actions)
 
 
 def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demonstration:
@@ -85,8 +52,12 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     if not outcome.success or len(decisions) != len(scenario.answers):
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
     stacked = np.stack(images), np.stack(states), np.stack(actions)
-    identity = scenario.task, scenario.seed, scenario.cue
-    return Demonstration(*identity, *stacked, decisions[0], tuple(decisions), scenario.answers, np.array(shown))
+    return _named(scenario, *stacked, tuple(decisions), scenario.answers, shown=np.array(shown))
+
+
+def _named(scenario: Scenario, *arrays: Any, **more: Any) -> Demonstration:
+    scene = f"{scenario.task} {scenario.seed}"
+    return Demonstration(f"{scene} {scenario.cue}", scene, *arrays, **more)
 
 
 def _cache_key(config: ObservationConfig) -> str:
@@ -113,7 +84,7 @@ def _save(path: Path, demo: Demonstration) -> None:
             images=demo.images,
             state=demo.state,
             actions=demo.actions,
-            branch_tick=np.int64(demo.branch_tick),
+            branch_tick=np.int64(demo.decision_ticks[0]),
             decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
             shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
         )
@@ -121,11 +92,10 @@ def _save(path: Path, demo: Demonstration) -> None:
 
 def _load(path: Path, scenario: Scenario) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
-        arrays = data["images"], data["state"], data["actions"], int(data["branch_tick"])
+        arrays = data["images"], data["state"], data["actions"]
         # Recordings of one cue that were made before there could be more lack these.
-        ticks = tuple(data["decision_ticks"].tolist()) if "decision_ticks" in data else ()
-        shown = data.get("shown")
-    return Demonstration(scenario.task, scenario.seed, scenario.cue, *arrays, ticks, scenario.answers, shown)
+        ticks = data["decision_ticks"].tolist() if "decision_ticks" in data else [int(data["branch_tick"])]
+        return _named(scenario, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))
 
 
 def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.types import PACKAGE, typestore
+from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.message_fields import SECOND_NS, TickReport, condition_fields, diagnostics_fields
+from trace_memory_ros.runtime.shipped import PACKAGE
 
 CONDITION = f"{PACKAGE}/msg/MemoryCondition"
 DIAGNOSTICS = f"{PACKAGE}/msg/MemoryDiagnostics"

@@ -55,7 +55,8 @@ def show(comparison: Comparison, names: list[str]) -> None:
     for name, model, verdict, episodes in sides:
         what = f"{name}: {model.mechanism} {model.model_id[:12]}, {episodes} episodes of {model.task}"
         console.print(what, style="bold", highlight=False, markup=False, soft_wrap=True)
-        console.print(verdict.sentence, highlight=False, markup=False, soft_wrap=True)
+        for sentence in verdict.sentences:
+            console.print(sentence, highlight=False, markup=False, soft_wrap=True)
     table = Table("", *names, "second - first, 95 %", box=None, title=f"{len(comparison.shared)} episodes in both")
     table.columns[0].no_wrap = True
     part = ""

@@ -15,12 +15,12 @@ from rich.table import Table
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.evidence.bag_evaluation import EvidenceSettings
-from trace_memory_ros.evidence.bag_fleet import FleetPlan, evaluate_bags, film_of
-from trace_memory_ros.evidence.bag_report import write_bag_report
-from trace_memory_ros.evidence.bag_verdict import verdict
 from trace_memory_ros.evidence.evaluation_file import write_evaluation
-from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.evidence.evaluator import EvidenceSettings
+from trace_memory_ros.evidence.fleet import FleetPlan, evaluate_bags, frames_of
+from trace_memory_ros.evidence.report.page import write_bag_report
+from trace_memory_ros.evidence.results import Evaluation
+from trace_memory_ros.evidence.verdict import verdict
 from trace_memory_ros.measure.fleet import Step, executor
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.replay.bag_replay import recording_for
@@ -45,11 +45,11 @@ def evaluate_from(args: argparse.Namespace) -> int:
         evaluation = evaluate_bags(bags, plan, executor(args.workers, args.ray), bars)
     out = args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}"
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
-    page = write_bag_report(out, command, evaluation, lambda episode: film_of(plan, episode))
+    page = write_bag_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
     evidence = write_evaluation(out, evaluation)
-    said = verdict(evaluation)
+    found = verdict(evaluation)
     figures = {
-        "verdict": said.figures(),
+        "verdict": found.figures(),
         "model_id": evaluation.model.model_id,
         "path_feeds": evaluation.model.path_feeds,
         "settings": dict(evaluation.settings),
@@ -58,7 +58,8 @@ def evaluate_from(args: argparse.Namespace) -> int:
     }
     path = write_summary(out, command, figures)
     show(evaluation)
-    console.print(said.sentence, style="bold", highlight=False, soft_wrap=True)
+    for sentence in found.sentences:
+        console.print(sentence, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(f"report {page}, figures {path}, evidence {evidence}", highlight=False, soft_wrap=True)
     return 0 if evaluation.episodes else 1
 

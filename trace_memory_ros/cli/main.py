@@ -7,6 +7,11 @@ from importlib import import_module
 
 from trace_memory_ros import __version__
 
+EXTRAS = {"mujoco": "sim", "diffusers": "diffusion", "huggingface_hub": "diffusion"}
+"""Extra of this package that brings a module."""
+ROS_MODULES = ("rclpy", "ament_index_python")
+MESSAGES = "trace_memory_ros.msg"
+ROS_ENDINGS = ("_msgs", "_srvs", "_interfaces")
 COMMANDS = ("train", "demonstrate", "evaluate", "compare", "replay", "bags", "demo", "bench")
 
 
@@ -35,6 +40,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"trace-memory {parsed.subcommand}: {error}", file=sys.stderr)
         return 1
+    except ImportError as error:
+        # Without a name it was raised by us, in words for people.
+        said = str(error) if error.name is None else remedy(error.name)
+        if not said:
+            raise
+        print(f"trace-memory {parsed.subcommand}: {said}", file=sys.stderr)
+        return 1
+
+
+def remedy(module: str) -> str:
+    """What to do about a module that cannot be imported; empty for one of this package's own, which is a bug."""
+    package = module.partition(".")[0]
+    if package in EXTRAS:
+        return f'needs {package}, which an extra brings: pip install "trace_memory_ros[{EXTRAS[package]}]"'
+    if package in ROS_MODULES or package.endswith(ROS_ENDINGS) or module.startswith(MESSAGES):
+        return f"needs {module}, which comes with ROS 2 and a colcon build of this package: source both"
+    if package == "trace_memory_ros":
+        return ""
+    return f"needs {package}, which is not installed though this package depends on it: install this package again"
 
 
 if __name__ == "__main__":

@@ -9,27 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence.decision import Chunk, ChunkHead, Decision, decide
-from trace_memory_ros.evidence.history_pass import Heard, HistoryListener
-from trace_memory_ros.evidence.history_transforms import identity
-from trace_memory_ros.evidence.stability import History
+from trace_memory_ros.evidence.decision import ChunkHead
+from trace_memory_ros.evidence.history.longer import History
+from trace_memory_ros.evidence.history.scan import HistoryScanner, ScannedHistory
+from trace_memory_ros.evidence.history.transforms import identity
 from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.policies.references import BranchDecision, Chunk, decide
 
 NO_READOUT = "the memory's read vector is zero, which has no direction"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BranchOutcome:
     """What came of a history at its branch. chunk: normalised `(H, A)`. None where there is no policy, or no label."""
 
-    heard: Heard
+    scanned: ScannedHistory
     chunk: Chunk | None
-    decision: Decision | None
+    decision: BranchDecision | None
 
     @property
     def vector(self) -> NDArray[np.float64]:
         """Read vector `(d,)`."""
-        return self.heard.readout.vector[0].numpy().astype(np.float64)
+        return self.scanned.readout.vector[0].numpy().astype(np.float64)
 
     @property
     def label(self) -> str | None:
@@ -39,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class BranchMoment:
-    """Everything of a branch that is the same whatever the memory has heard.
+    """Everything of a branch that is the same whichever history was scanned.
 
     ticks, stamps_ns: `(U,)` the episode's usable ticks up to the branch, which is the last; history: what they held;
     images: `(C, P, P, 3)` uint8 at the branch. head, references: the policy and the labels' actions, or why there are
@@ -51,7 +52,7 @@ class BranchMoment:
     stamps_ns: NDArray[np.int64]
     history: History
     images: NDArray[np.uint8]
-    listener: HistoryListener
+    scanner: HistoryScanner
     head: ChunkHead | str
     references: Mapping[str, Chunk] | str
 
@@ -67,20 +68,24 @@ class BranchMoment:
 
     @property
     def undecided(self) -> str:
-        """Why no branch can be told; empty where it can."""
+        """Why no branch can be decided; empty where it can."""
         for given in (self.head, self.references):
             if isinstance(given, str):
                 return given
         return ""
 
-    def recorded(self) -> Outcome:
+    def recorded(self) -> BranchOutcome:
         """What comes of the history as it was recorded."""
-        return self.outcome(self.listener.hear(self.history.contents, identity(self.history.states)))
+        return self.outcome(self.scanner.scan(self.history.contents, identity(self.history.states)))
 
-    def outcome(self, heard: Heard) -> Outcome:
+    def outcome(self, scanned: ScannedHistory) -> BranchOutcome:
         """What comes of another history."""
-        chunks = self.chunks(heard.readout)
-        return Outcome(heard, None, None) if chunks is None else Outcome(heard, chunks[0], self.decide(chunks[0]))
+        chunks = self.chunks(scanned.readout)
+        return (
+            BranchOutcome(scanned, None, None)
+            if chunks is None
+            else BranchOutcome(scanned, chunks[0], self.decide(chunks[0]))
+        )
 
     def chunks(self, readout: Readout) -> Chunk | None:
         """Chunks `(B, H, A)` for B readouts; None where there is no policy."""
@@ -92,6 +97,6 @@ class BranchMoment:
         """Which branch this is: tick, stamp and label."""
         return {"tick": self.tick, "stamp_ns": int(self.stamps_ns[-1]), "label": self.label}
 
-    def decide(self, chunk: Chunk) -> Decision | None:
-        """The branch that a chunk takes; None where that cannot be told."""
+    def decide(self, chunk: Chunk) -> BranchDecision | None:
+        """The branch that a chunk takes; None where there are no references."""
         return None if isinstance(self.references, str) else decide(chunk, self.references)

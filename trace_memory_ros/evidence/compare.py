@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trace_memory_ros.evidence.bag_verdict import Verdict, verdict
-from trace_memory_ros.evidence.evidence import AttributionEvidence, EpisodeEvidence, Evaluation, ModelFacts
+from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation, ModelFacts
+from trace_memory_ros.evidence.verdict import Verdict, verdict
 from trace_memory_ros.measure.statistics import Interval, bootstrap_interval
 
 Values = Mapping[str, float]

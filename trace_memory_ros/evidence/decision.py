@@ -1,10 +1,8 @@
-"""Which branch a policy takes: the label whose recorded actions its chunk is nearest to."""
+"""A checkpoint's policy and recorded actions as chunks that branches are told by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -14,22 +12,14 @@ from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.policies.references import Chunk
 from trace_memory_ros.runtime.checkpoint import Checkpoint
-
-Chunk = NDArray[np.float32]
 
 NO_POLICY = "the checkpoint holds a memory without a policy"
 
 
-class Decision(NamedTuple):
-    """label: of the nearest reference. margin: how much nearer it is than the next, in action standard deviations."""
-
-    label: str
-    margin: float
-
-
 class ChunkHead:
-    """A checkpoint's policy as a function of what memory says, at one recorded observation; chunks are normalised."""
+    """A checkpoint's policy as a function of the readout, at one recorded observation; chunks are normalised."""
 
     def __init__(self, policy: ChunkModule) -> None:
         self.policy = policy.eval()
@@ -73,15 +63,6 @@ class ChunkHead:
         return normal
 
 
-@dataclass(frozen=True)
-class BranchActions:
-    """What was done from a branch on. chunk: `(H, A)` normalised actions, NaN where the recording has none."""
-
-    episode: str
-    label: str
-    chunk: Chunk
-
-
 def recorded_chunk(actions: NDArray[np.float32], tick: int, head: ChunkHead, names: Sequence[str]) -> Chunk | str:
     """The recorded `(T, A)` actions called `names` from `tick` on as a normalised chunk, or why there is none."""
     missing = [name for name in head.action_names if name not in names]
@@ -92,48 +73,3 @@ def recorded_chunk(actions: NDArray[np.float32], tick: int, head: ChunkHead, nam
     found = actions[tick : tick + head.horizon][:, order].astype(np.float32)
     chunk[: len(found)] = head.normalise(found)
     return chunk if np.isfinite(chunk).any() else "no action was recorded from the branch on"
-
-
-class BranchReferences:
-    """The actions that belong to each label: the mean of the recorded ones of all episodes with that label.
-
-    An episode's own actions are left out of its references wherever another episode has its label.
-    """
-
-    def __init__(self, recorded: Iterable[BranchActions]) -> None:
-        self._recorded = tuple(recorded)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Labels that have actions, sorted."""
-        return tuple(sorted({r.label for r in self._recorded}))
-
-    def without(self, episode: str) -> Mapping[str, Chunk] | str:
-        """Reference chunk `(H, A)` per label for deciding `episode`, or why there are none."""
-        if len(self.labels) < 2:
-            known = f"only {self.labels[0]!r}" if self.labels else "none"
-            return f"decisions need recorded actions of two branch labels, the recordings have {known}"
-        return {label: self._mean(label, episode) for label in self.labels}
-
-    def _mean(self, label: str, episode: str) -> Chunk:
-        chunks = [r.chunk for r in self._recorded if r.label == label and r.episode != episode]
-        stacked = np.stack(chunks or [r.chunk for r in self._recorded if r.label == label])
-        given = np.isfinite(stacked)
-        count = given.sum(axis=0)
-        total = np.where(given, stacked, 0.0).sum(axis=0)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
-
-
-def decide(chunk: Chunk, references: Mapping[str, Chunk]) -> Decision:
-    """The label whose reference is nearest to `chunk` `(H, A)`, by mean absolute error over what all references have.
-
-    Two or more references. Where two are equally near, the label that sorts first.
-    """
-    common = np.isfinite(np.stack(list(references.values()))).all(axis=0)
-    distances = sorted((chunk_distance(chunk[common], ref[common]), label) for label, ref in references.items())
-    return Decision(distances[0][1], distances[1][0] - distances[0][0])
-
-
-def chunk_distance(one: Chunk, other: Chunk) -> float:
-    """Mean absolute difference, in action standard deviations where both are normalised."""
-    return float(np.abs(one - other).mean())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.evidence.evidence import Timeline
+from trace_memory_ros.evidence.results import Timeline
 from trace_memory_ros.measure.statistics import percentiles
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord

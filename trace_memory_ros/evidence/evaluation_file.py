@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from trace_memory_ros.evidence.evidence import Evaluation
+from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.plain import PlainDataError
 

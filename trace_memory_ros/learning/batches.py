@@ -11,15 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import Episode, EpisodeSet, Statistics, increments, scaled
+from trace_memory_ros.learning.dataset import START_TICKS, Episode, EpisodeSet, Statistics, increments, scaled
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
-from trace_memory_ros.learning.references import BranchReferences
+from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
-
-START_TICKS = 60
-"""What counts as the start of an episode: until the part is picked."""
 
 
 class Evidence(NamedTuple):
@@ -60,7 +57,7 @@ class BatchBuilder:
     statistics: Statistics
     clock: UpdateClock
     chunk: int
-    references: BranchReferences | None = None
+    references: RelativeReferences | None = None
 
     def build(
         self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]], pictures: bool = True

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.unpaired import ChunkModel, label_accuracy
+from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.dataset import UnpairedSet
+from trace_memory_ros.learning.references import RelativeReferences
+
+PROBE_EVERY = 10
+PROBES = 12
+PROBED = 32
+TOGETHER = 8
+
+
+class ChunkModel(Protocol):
+    """Predicts normalised action chunks `(B, R, H, A)` at a batch's reads."""
+
+    def __call__(self, batch: EpisodeBatch) -> Tensor: ...
 
 
 def branch_accuracy(
@@ -15,7 +30,7 @@ def branch_accuracy(
 ) -> float | None:
     """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance.
 
-    Without twins: see `unpaired.label_accuracy`, over as many episodes; None where no decision can be judged.
+    Without twins: see `label_accuracy`, over as many episodes; None where no decision can be judged.
     """
     if builder.references is not None:
         return label_accuracy(model, builder, builder.references, clock_factor, 2 * pairs)
@@ -45,3 +60,92 @@ def nearer(predicted: Tensor, own: Tensor, other: Tensor, valid: Tensor | None =
     counted = torch.ones_like(predicted[..., :1]) if valid is None else valid[..., None]
     to_own, to_other = (((predicted - chunk).abs() * counted).sum(dim=(-2, -1)) for chunk in (own, other))
     return to_own < to_other
+
+
+def label_accuracy(
+    model: ChunkModel,
+    builder: BatchBuilder,
+    references: RelativeReferences,
+    clock_factor: float = 1.0,
+    episodes: int = 1_000,
+) -> float | None:
+    """Share of right decisions, each answer counting alike; chance is one over the number of answers.
+
+    Right is a chunk that is nearer to the mean expert chunk of the training episodes with the same answer at that
+    branch than to that of those with another. None where nothing can be judged.
+    """
+    right: dict[tuple[int, int], list[bool]] = {}
+    for indices in _alike(builder, _some(builder, episodes)):
+        for branch, answer, verdict in label_verdicts(model, builder, references, indices, clock_factor):
+            right.setdefault((branch, answer), []).append(verdict)
+    return float(np.mean([np.mean(verdicts) for verdicts in right.values()])) if right else None
+
+
+@torch.no_grad()
+def label_verdicts(
+    model: ChunkModel,
+    builder: BatchBuilder,
+    references: RelativeReferences,
+    indices: Sequence[int],
+    clock_factor: float = 1.0,
+) -> list[tuple[int, int, bool]]:
+    """Branch, answer and whether it was right, of the decisions of `indices` that can be judged.
+
+    These episodes must have equally many decisions.
+    """
+    reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
+    batch = builder.build(list(indices), [clock_factor] * len(indices), reads)
+    predicted = references.relative(model(batch), batch.raw_state)
+    found = []
+    for row, index in enumerate(indices):
+        for branch, answer in enumerate(builder.data.episodes[index].demo.answers):
+            verdict = references.right(branch, answer, predicted[row, branch], batch.valid[row, branch])
+            if verdict is not None:
+                found.append((branch, answer, verdict))
+    return found
+
+
+@torch.no_grad()
+def chunk_error(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0) -> float:
+    """Mean absolute error of chunks in standard deviations of the actions, at ticks spread over up to 32 episodes."""
+    total = count = 0.0
+    for index in _some(builder, PROBED):
+        ticks = builder.data.episodes[index].readable[::PROBE_EVERY]
+        ticks = ticks[np.linspace(0, len(ticks) - 1, min(PROBES, len(ticks))).astype(int)]
+        batch = builder.build([index], [clock_factor], [ticks])
+        error = (model(batch) - builder.statistics.normalise_actions(batch.actions)).abs().mean(dim=-1)
+        total += float((error * batch.valid).sum())
+        count += float(batch.valid.sum())
+    return total / max(count, 1.0)
+
+
+def fit_references(builder: BatchBuilder, channels: Sequence[int]) -> RelativeReferences:
+    """What the builder's episodes did at each branch; channels `(A,)`: state channel that an action moves, or -1."""
+    statistics = builder.statistics
+    decisions = []
+    for index, episode in enumerate(builder.data.episodes):
+        ticks = np.array(episode.demo.decision_ticks, dtype=np.int64)
+        if not ticks.size:
+            continue
+        batch = builder.build([index], [1.0], [ticks], pictures=False)
+        chunks = statistics.normalise_actions(batch.actions)
+        for branch, answer in enumerate(episode.demo.answers):
+            decisions.append((branch, answer, chunks[0, branch], batch.valid[0, branch], batch.raw_state[0, branch]))
+    mean, std = torch.from_numpy(statistics.action_mean), torch.from_numpy(statistics.action_std)
+    return RelativeReferences.fit(decisions, channels, mean, std)
+
+
+def _some(builder: BatchBuilder, count: int) -> list[int]:
+    data = builder.data
+    return data.some(count) if isinstance(data, UnpairedSet) else list(range(len(data.episodes)))[:count]
+
+
+def _alike(builder: BatchBuilder, indices: Sequence[int]) -> Iterator[list[int]]:
+    """Batches of episodes with as many decisions, those without left out."""
+    by_count: dict[int, list[int]] = {}
+    for index in indices:
+        decisions = len(builder.data.episodes[index].demo.decision_ticks)
+        if decisions:
+            by_count.setdefault(decisions, []).append(index)
+    for members in by_count.values():
+        yield from (members[start : start + TOGETHER] for start in range(0, len(members), TOGETHER))

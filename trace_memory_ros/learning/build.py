@@ -12,8 +12,18 @@ import torch
 
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder, Data
-from trace_memory_ros.learning.dataset import Statistics, TrainingSet, fit_state, fit_statistics
-from trace_memory_ros.learning.recorded import Recorded
+from trace_memory_ros.learning.branch_accuracy import fit_references
+from trace_memory_ros.learning.dataset import (
+    StatePath,
+    Statistics,
+    TrainingSet,
+    UnpairedSet,
+    action_spread,
+    answers_part,
+    fit_state,
+    fit_statistics,
+)
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
@@ -25,8 +35,9 @@ from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
+from trace_memory_ros.signature.normalise import Standardiser
 
-Pairs = Sequence[tuple[Recorded, Recorded]]
+Pairs = Sequence[tuple[Demonstration, Demonstration]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,28 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     statistics = fit_statistics(train_set, state, clock)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
     return Data(builder, replace(builder, data=held_set))
+
+
+def prepare_unpaired(
+    design: Design,
+    state: Standardiser,
+    training: Sequence[Demonstration],
+    held_out: Sequence[Demonstration],
+) -> Data:
+    """Batch builders over the splits, both with the train split's statistics and branch references."""
+    spread, px = action_spread(training), design.observation.thumbnail_px
+    path, apart = StatePath(state, design.depth, design.window), answers_part(training, spread)
+    train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
+    clock = UpdateClock(design.clock)
+    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
+    builder = replace(builder, references=fit_references(builder, action_channels(design)))
+    return Data(builder, replace(builder, data=held_set))
+
+
+def action_channels(design: Design) -> list[int]:
+    """State channel that each action moves, found by name; -1 for none."""
+    names = design.observation.state_names
+    return [names.index(name) if name in names else -1 for name in design.action_names]
 
 
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:

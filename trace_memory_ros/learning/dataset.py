@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.recorded import Recorded
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
@@ -24,6 +25,13 @@ APART_RAD = 0.1
 APART_TICKS = 4
 STANDING_RAD = 1e-4
 AFTER_PAUSE_TICKS = 3
+START_TICKS = 60
+"""What counts as the start of an episode: until the part is picked."""
+STANDING = 0.005
+"""Share of an action's spread; moving less per tick is standing."""
+APART = 0.2
+"""Share of an action's spread by which answers must differ to be told apart by what is done."""
+FEW = 3
 ACTION_STD_FLOOR = 0.05
 """rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
 
@@ -36,7 +44,7 @@ class Episode:
     pauses: ticks at which the expert stands, and the first ones after; may be empty.
     """
 
-    demo: Recorded
+    demo: Demonstration
     apart: NDArray[np.int64]
     pauses: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
@@ -57,6 +65,23 @@ class Episode:
         mask = np.zeros(len(usable), dtype=bool)
         mask[usable] = clock.write_mask(self.state[usable])
         return mask
+
+
+@dataclass(frozen=True)
+class StatePath:
+    """How an episode's states become the path that clocks and signatures see. depth: 0 for no signature."""
+
+    state: Standardiser
+    depth: int
+    window: PathWindow | None = None
+
+    def episode(
+        self, demo: Demonstration, thumbnail_px: int, apart: NDArray[np.int64], pauses: NDArray[np.int64]
+    ) -> Episode:
+        """A demonstration with its path, and images of the memory's size."""
+        normal = self.state.apply(demo.state)
+        xi = signatures(normal, self.depth, self.window)
+        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, xi)
 
 
 class EpisodeSet(Protocol):
@@ -142,25 +167,79 @@ class TrainingSet:
     @classmethod
     def build(
         cls,
-        pairs: Iterable[tuple[Recorded, Recorded]],
+        pairs: Iterable[tuple[Demonstration, Demonstration]],
         state: Standardiser,
         depth: int,
         thumbnail_px: int,
         window: PathWindow | None = None,
     ) -> TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
-        episodes = []
+        path, episodes = StatePath(state, depth, window), []
         for pair in pairs:
-            apart = _apart(*pair)
-            for demo in pair:
-                normal = state.apply(demo.state)
-                xi = signatures(normal, depth, window)
-                stands = pauses(demo, STANDING_RAD)
-                episodes.append(Episode(demo, apart, stands, thumbnails(demo.images, thumbnail_px), normal, xi))
+            apart = _twins_part(*pair)
+            episodes += [path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD)) for demo in pair]
         return cls(episodes)
 
 
-def _apart(one: Recorded, other: Recorded) -> NDArray[np.int64]:
+class UnpairedSet:
+    """Episodes of which no two need be alike. Raises ValueError for none."""
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        if not episodes:
+            raise ValueError("no episodes: record some, or see what is wrong with the bags listed")
+        self.episodes = list(episodes)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for index, episode in enumerate(self.episodes):
+            groups.setdefault(episode.demo.answers, []).append(index)
+        self._groups = [groups[answers] for answers in sorted(groups)]
+
+    @classmethod
+    def build(
+        cls,
+        demos: Sequence[Demonstration],
+        path: StatePath,
+        thumbnail_px: int,
+        spread: NDArray[np.float32],
+        apart: NDArray[np.int64],
+    ) -> UnpairedSet:
+        """Standardise the states of `demos`, stream their signatures and shrink their images, once.
+
+        spread `(A,)`: of the training split's actions. apart: where its answers part, see `answers_part`.
+        """
+        return cls(
+            [
+                path.episode(
+                    demo,
+                    thumbnail_px,
+                    apart[apart < demo.ticks] if demo.answers else apart[:0],
+                    pauses(demo, STANDING * spread),
+                )
+                for demo in demos
+            ]
+        )
+
+    @property
+    def pairs(self) -> int:
+        return max(1, len(self.episodes) // 2)
+
+    def draw(self, rng: np.random.Generator, pairs: int) -> list[int]:
+        """Up to `2 * pairs` random episodes, as many of each sequence of answers, also where some are rare."""
+        count = min(2 * pairs, len(self.episodes))
+        chosen: list[int] = []
+        for place, group in enumerate(rng.permutation(len(self._groups))):
+            members = self._groups[group]
+            share = (count + place) // len(self._groups)
+            chosen += rng.choice(members, share, replace=share > len(members)).tolist()
+        return chosen
+
+    def some(self, count: int) -> list[int]:
+        """The first `count` episodes, one of each sequence of answers in turn."""
+        longest = max(len(group) for group in self._groups)
+        turns = (group[turn] for turn in range(longest) for group in self._groups if turn < len(group))
+        return list(islice(turns, count))
+
+
+def _twins_part(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
     before = min(one.decision_ticks[0], other.decision_ticks[0])
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
     return after_onset(differs)
@@ -175,20 +254,48 @@ def after_onset(differs: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.unique(np.minimum(onset + np.arange(APART_TICKS), len(differs) - 1))
 
 
-def pauses(demo: Recorded, standing: float | NDArray[np.float32]) -> NDArray[np.int64]:
+def answers_part(demos: Sequence[Demonstration], spread: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The ticks, early in an episode, at which those of unlike answers begin to act differently; often none."""
+    groups: dict[tuple[int, ...], list[NDArray[np.float32]]] = {}
+    reach = min([START_TICKS, *(demo.decision_ticks[0] for demo in demos if demo.decision_ticks)])
+    for demo in demos:
+        start = demo.actions[:reach]
+        if demo.answers and len(start) == reach and np.isfinite(start).all():
+            groups.setdefault(demo.answers, []).append(start)
+    enough = [np.stack(group) for group in groups.values() if len(group) >= FEW]
+    return after_onset(partings(enough, APART * spread)) if len(enough) > 1 and reach else np.zeros(0, dtype=np.int64)
+
+
+def partings(groups: Sequence[NDArray[np.float32]], least: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Ticks `(T,)` at which groups of actions `(N, T, A)`, aligned at the start, differ for certain.
+
+    That is by more than `least` `(A,)` and twice their spread, in some action.
+    """
+    means = [group.mean(axis=0) for group in groups]
+    spread = np.sqrt(sum(group.var(axis=0) for group in groups) / len(groups))
+    apart = np.ptp(np.stack(means), axis=0)
+    return np.asarray((apart > np.maximum(least, 2.0 * spread)).any(axis=1))
+
+
+def pauses(demo: Demonstration, standing: float | NDArray[np.float32]) -> NDArray[np.int64]:
     """Ticks at which no action `(A,)` moves by `standing`, and the first ones after."""
     stands = (np.abs(np.diff(demo.actions, axis=0)) < standing).all(axis=1)
     ticks = np.flatnonzero(stands) + 1
     return np.unique(np.minimum(ticks[:, None] + np.arange(AFTER_PAUSE_TICKS + 1), demo.ticks - 1))
 
 
-def fit_state(demos: Iterable[Recorded], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:
+def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:
     """Train-split statistics of the robot state; `mask` `(d_s,)` is False on channels to zero (TRACE table 9)."""
     moments = RunningMoments(mask.size)
     for demo in demos:
-        moments.add(demo.state if demo.usable is None else demo.state[demo.usable])
+        moments.add(demo.usable_state)
     fitted = moments.standardiser(mask)
     return replace(fitted, std=np.maximum(fitted.std, floor))
+
+
+def action_spread(demos: Sequence[Demonstration]) -> NDArray[np.float32]:
+    """Standard deviation `(A,)` of the recorded actions, none smaller than the floor."""
+    return np.maximum(known_actions(demos).std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
 
 
 def fit_statistics(training: EpisodeSet, state: Standardiser, clock: UpdateClock) -> Statistics:
@@ -209,6 +316,6 @@ def fit_statistics(training: EpisodeSet, state: Standardiser, clock: UpdateClock
     )
 
 
-def known_actions(demos: Sequence[Recorded]) -> NDArray[np.float32]:
+def known_actions(demos: Sequence[Demonstration]) -> NDArray[np.float32]:
     """All actions `(N, A)` that were recorded."""
     return np.concatenate([demo.actions[np.isfinite(demo.actions).all(axis=1)] for demo in demos])

@@ -10,12 +10,11 @@ import torch
 
 from trace_memory_ros.learning.agent import Agent, Foreteller
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.build import begin_again
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import MEMORY, Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.unpaired import chunk_error
 
 ATTEMPT_SEEDS = 1_000_003
 """Between the seeds of two attempts: further than training seeds lie apart."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from trace_memory_ros.policies.references import BranchActions, BranchReferences, decide
+
 
 @dataclass(frozen=True)
-class BranchReferences:
-    """Mean expert chunk at each branch for each answer.
+class RelativeReferences:
+    """`references` of chunks as `relative` makes them; a label is an answer's number.
 
-    chunks: for the episodes' first, second, ... branch, answer -> chunk `(H, A)` as `relative` makes it, and the steps
-    `(H,)` bool that it has. channels `(A,)`: state channel that an action moves, -1 for none. state_mean, state_std
-    `(A,)`: that channel's value in normalised action units is `(state - state_mean) / state_std`.
+    channels `(A,)`: state channel that an action moves, -1 for none. action_mean, action_std `(A,)`: that channel's
+    value in normalised action units is `(state - action_mean) / action_std`.
     """
 
-    chunks: Sequence[Mapping[int, tuple[Tensor, Tensor]]]
+    references: BranchReferences
     channels: Tensor
     action_mean: Tensor
     action_std: Tensor
@@ -34,14 +36,14 @@ class BranchReferences:
     def right(self, branch: int, answer: int, chunk: Tensor, valid: Tensor) -> bool | None:
         """Whether a relative `chunk` `(H, A)` is nearer to the own answer's mean than to every other answer's.
 
-        By the mean absolute error over the `valid` `(H,)` steps that both have. None where training episodes know of
-        no such branch, or of one answer only.
+        valid `(H,)`: steps of the chunk that count. None where training episodes know of no such branch, or of one
+        answer only.
         """
-        known = self.chunks[branch] if branch < len(self.chunks) else {}
-        if answer not in known or len(known) < 2:
+        known = self.references.at(branch)
+        if str(answer) not in known or len(known) < 2:
             return None
-        errors = {other: _error(chunk, valid, *reference) for other, reference in known.items()}
-        return all(errors[answer] < error for other, error in errors.items() if other != answer)
+        decision = decide(_with_gaps(chunk, valid), known)
+        return decision.label == str(answer) and decision.margin > 0.0
 
     @classmethod
     def fit(
@@ -50,25 +52,15 @@ class BranchReferences:
         channels: Sequence[int],
         action_mean: Tensor,
         action_std: Tensor,
-    ) -> BranchReferences:
+    ) -> RelativeReferences:
         """References from training decisions: branch, answer, normalised chunk `(H, A)`, valid `(H,)`, raw state."""
-        empty = cls((), torch.tensor(channels), action_mean, action_std)
-        found: list[dict[int, list[tuple[Tensor, Tensor]]]] = []
-        for branch, answer, chunk, valid, state in decisions:
-            while len(found) <= branch:
-                found.append({})
-            found[branch].setdefault(answer, []).append((empty.relative(chunk, state), valid))
-        chunks = [{answer: _mean(samples) for answer, samples in answers.items()} for answers in found]
-        return cls(chunks, empty.channels, action_mean, action_std)
+        empty = cls(BranchReferences(()), torch.tensor(channels), action_mean, action_std)
+        recorded = [
+            BranchActions(str(i), str(answer), _with_gaps(empty.relative(chunk, state), valid), branch)
+            for i, (branch, answer, chunk, valid, state) in enumerate(decisions)
+        ]
+        return cls(BranchReferences(recorded), empty.channels, action_mean, action_std)
 
 
-def _mean(samples: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    chunks, valid = torch.stack([chunk for chunk, _ in samples]), torch.stack([valid for _, valid in samples])
-    count = valid.sum(dim=0)
-    total = torch.where(valid[..., None], chunks, torch.zeros(())).sum(dim=0)
-    return total / count.clamp(min=1)[:, None], count > 0
-
-
-def _error(chunk: Tensor, valid: Tensor, reference: Tensor, known: Tensor) -> float:
-    both = (valid & known)[:, None]
-    return float(((chunk - reference).abs() * both).sum() / both.sum().clamp(min=1))
+def _with_gaps(chunk: Tensor, valid: Tensor) -> np.ndarray:
+    return torch.where(valid[:, None], chunk, torch.nan).numpy()

@@ -15,11 +15,10 @@ from safetensors.torch import save_file
 from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import JOINT, Progress
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.unpaired import chunk_error
 
 
 class Trainer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from trace_memory_ros.measure.workers import Lost, reason_of, start_worker
+from trace_memory_ros.measure.workers import DIED, Lost, reason_of, start_worker
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -65,7 +65,7 @@ class RayExecutor:
             except ray.exceptions.RayTaskError as error:
                 lost[place] = reason_of(error.cause if isinstance(error.cause, Exception) else error)
             except ray.exceptions.RayError as error:
-                lost[place] = f"the process that did it died ({type(error).__name__})"
+                lost[place] = f"{DIED} ({type(error).__name__})"
         return [(jobs[place], lost[place]) for place in sorted(lost)]
 
 

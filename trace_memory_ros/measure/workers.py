@@ -15,6 +15,8 @@ from trace_memory_ros.runtime.model import one_thread
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 Lost = list[tuple[Job, str]]
+DIED = "the process that did it died"
+"""How the reason of a lost job begins whose process ended without an exception."""
 
 
 def do_all(
@@ -30,7 +32,7 @@ def do_all(
     while waiting:
         for suspect in _attempt(work, waiting, workers, report, lost):
             if _attempt(work, deque([suspect]), 1, report, lost):
-                lost.append((suspect, "the process that did it died"))
+                lost.append((suspect, DIED))
     return sorted(lost, key=lambda entry: order[id(entry[0])])
 
 

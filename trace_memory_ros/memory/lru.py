@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, write_steps
-from trace_memory_ros.memory.trace.memory import mlp
+from trace_memory_ros.memory.layers import mlp
 
 TIE_BREAK = 1e-6
 """Of equally used slots the first is taken."""

@@ -3,6 +3,9 @@
 Symbols: e content, x = W_x e entry, h residual stream of one tick, k and v its cached keys and values per layer.
 A tick's h starts at its x and in each layer attends to what the last n writes left in that layer's cache, so causal
 attention needs no recomputation. The cache is a ring; keys carry no position, a learned bias per age does.
+
+One counter of writes tells which entry of the ring holds what: it rises to n while the ring fills and then goes round
+n .. 2n - 1, so that it never overflows, changes at every write, and stays exact in float32.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.memory.ring import ages, filled, next_entry, wrapped
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ class TransformerMemory(Memory):
         """Put the entry and its keys and values where the ring is oldest."""
         cache, count = state
         size = self.settings.window
-        place = next_entry(count, size)
-        count = wrapped(count + 1, size)
+        place = _next_entry(count, size)
+        count = _wrapped(count + 1, size)
         entry = self.embedding(x.content)
         parts, h = [entry], entry[:, None]
         for number, layer in enumerate(self._layers()):
@@ -118,7 +120,7 @@ class TransformerMemory(Memory):
                 torch.where(place[..., None] > 0, new, old)
                 for new, old in zip((key, value), self._layer_cache(cache, number), strict=True)
             )
-            h, _ = layer.attend(h, query, keys, values, ages(count, size)[:, None], filled(count, size)[:, None])
+            h, _ = layer.attend(h, query, keys, values, _ages(count, size)[:, None], _filled(count, size)[:, None])
         cache = torch.where(place[..., None] > 0, torch.cat(parts, dim=-1)[:, None], cache)
         return (cache, count), WriteRecord.ungated(place, place)
 
@@ -126,7 +128,7 @@ class TransformerMemory(Memory):
         """The current content as the newest token, attending to the cache without entering it."""
         cache, count = state
         size = self.settings.window
-        age, seen = ages(count, size), filled(count, size)
+        age, seen = _ages(count, size), _filled(count, size)
         h, weights = self.embedding(x.content)[:, None], seen.to(cache.dtype)[:, None]
         for number, layer in enumerate(self._layers()):
             keys, values = self._layer_cache(cache, number)
@@ -144,13 +146,13 @@ class TransformerMemory(Memory):
         content = xs.content.gather(1, order[..., None].expand_as(xs.content))
         history = self._extend(_oldest_first(cache, start), start, content)
         done = mask.cumsum(dim=1)
-        count = wrapped(start[:, None] + done, size)
+        count = _wrapped(start[:, None] + done, size)
         # Of the n + T entries in order of age, the one that ring entry j holds after each step.
-        held = size + done[..., None] - 1 - ages(count, size)
+        held = size + done[..., None] - 1 - _ages(count, size)
         rows = torch.arange(mask.shape[0], device=mask.device)[:, None, None]
         caches = history[rows, held]
-        before = wrapped(start[:, None] + done - mask.long(), size)
-        place = next_entry(before, size)
+        before = _wrapped(start[:, None] + done - mask.long(), size)
+        place = _next_entry(before, size)
         return (caches, count), (caches[:, -1], count[:, -1]), WriteRecord.ungated(place, place).only_where(mask)
 
     def _extend(self, history: Tensor, start: Tensor, content: Tensor) -> Tensor:
@@ -186,3 +188,25 @@ def _oldest_first(cache: Tensor, count: Tensor) -> Tensor:
     size = cache.shape[1]
     index = (count.long()[:, None] + torch.arange(size, device=cache.device)) % size
     return cache.gather(1, index[..., None].expand_as(cache))
+
+
+def _wrapped(count: Tensor, size: int) -> Tensor:
+    """The bounded counter for a number of writes that may have run past 2n - 1."""
+    return torch.where(count < size, count, size + count % size)
+
+
+def _next_entry(count: Tensor, size: int) -> Tensor:
+    """One-hot `(..., n)`: the entry that the next write goes to, for a counter `(...)`."""
+    entries = torch.arange(size, device=count.device, dtype=count.dtype)
+    return (entries == (count % size)[..., None]).to(count.dtype)
+
+
+def _ages(count: Tensor, size: int) -> Tensor:
+    """Writes since each entry's own, int64 `(..., n)`, newest 0; meaningless for entries that `_filled` excludes."""
+    entries = torch.arange(size, device=count.device, dtype=count.dtype)
+    return ((count[..., None] - 1 - entries) % size).long()
+
+
+def _filled(count: Tensor, size: int) -> Tensor:
+    """Whether each entry was ever written, bool `(..., n)`."""
+    return torch.arange(size, device=count.device, dtype=count.dtype) < count[..., None]

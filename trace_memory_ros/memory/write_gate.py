@@ -1,4 +1,4 @@
-"""A learned decision to write or not (AURA-Mem, section 3.3), shared by `aura.py` and `gate.py`.
+"""A learned decision to write or not (AURA-Mem, section 3.3), shared by AURA and `gate.py`.
 
 Symbols: s surprise, l logit, p = sigmoid(l / tau) probability, g = 1[p > 0.5] the gate, rho the target write rate.
 """
@@ -19,7 +19,7 @@ LEARNED = ("straight_through", "gumbel")
 RATES = ("probability", "writes")
 """What a penalty on the write rate may count."""
 SURPRISE_LIMIT = 10.0
-"""Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained."""
+"""Standard deviations; beyond, an odd tick would drive the gate's layers to where they were never trained. Ours."""
 
 
 class Decision(NamedTuple):
@@ -116,7 +116,7 @@ class _Blend(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         chosen, new, old = ctx.saved_tensors
         to_new = grad * chosen
-        to_gate = (grad * (new - old)).flatten(1).sum(dim=1)
+        to_gate = (grad * (new - old)).reshape(len(grad), -1).sum(dim=1)
         return None, to_gate, to_new, grad - to_new
 
 

@@ -1,4 +1,8 @@
-"""bag_player_node: publishes a bag at its own pace, bytes as recorded, where there is no `ros2 bag play`."""
+"""bag_player_node: publishes a bag's sensors at their own pace, bytes as recorded, where there is no `ros2 bag play`.
+
+It plays the topics that a checkpoint observes, and others only by name: what a bag recorded on a command topic would
+move the robot again.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.signals import SignalHandlerOptions
 
 from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.nodes import parent
+from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
 
 DEPTH = 50
 KEPT_TYPES = ("trace_memory_ros/msg/EpisodeStatus", "tf2_msgs/msg/TFMessage")
@@ -31,8 +37,8 @@ _BEHIND_S = 0.1
 class PlayOptions:
     """How to play. rate: bag seconds per wall second; 0 means as fast as it goes.
 
-    topics: absolute names to play, empty for all. remap: absolute old name -> new name. wait_s: wall time to wait for
-    somebody to listen to every topic. loop: begin again at the end.
+    topics: absolute names to play. remap: absolute old name -> new name. wait_s: wall time to wait for somebody to
+    listen to every topic. loop: begin again at the end.
     """
 
     rate: float = 1.0
@@ -65,10 +71,17 @@ class BagPlayer:
         self.left_out: dict[str, str] = {}
         absent = [topic for topic in options.topics if topic not in reader.topics]
         if absent:
-            raise ValueError(f"{reader.path} has no topic {', '.join(absent)}; it has {', '.join(reader.topics)}")
-        for name, info in reader.topics.items():
-            if options.topics and name not in options.topics:
-                continue
+            raise ValueError(
+                f"{reader.path} has no topic {', '.join(absent)}; it has {', '.join(reader.topics)}: name others by "
+                "--topics, and give their new names by --remap"
+            )
+        if not options.topics:
+            raise ValueError(
+                f"nothing of {reader.path} is to be played: give --checkpoint for what its memory observes, or "
+                f"--topics of {', '.join(reader.topics)}"
+            )
+        for name in options.topics:
+            info = reader.topics[name]
             kind = message_class(info.type_name)
             if kind is None:
                 self.left_out[name] = info.type_name
@@ -145,11 +158,13 @@ def _sleep_until(due: float, running: Callable[[], bool]) -> bool:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
-    """Command line without its `--ros-args` part."""
+    """Command line without its `--ros-args` part. Raises ValueError for a rate or a checkpoint that cannot be."""
     parser = argparse.ArgumentParser(prog="bag_player_node", description=__doc__)
     parser.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
     parser.add_argument("--rate", type=float, default=1.0, help="bag seconds per second; 0: as fast as it goes")
-    parser.add_argument("--topics", nargs="+", default=(), help="topics to play (default: all)")
+    parser.add_argument("--checkpoint", default="", help="play what the memory of this checkpoint observes")
+    parser.add_argument("--namespace", default="", help="namespace of that memory's topics (default: none)")
+    parser.add_argument("--topics", nargs="+", default=(), help="topics to play, or to play besides")
     parser.add_argument("--remap", nargs="+", default=(), metavar="OLD:=NEW", help="publish OLD under the name NEW")
     parser.add_argument("--wait-s", type=float, default=0.0, help="wait at most so long for listeners to every topic")
     parser.add_argument("--loop", action="store_true", help="begin again at the end")
@@ -158,7 +173,9 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
     wrong = [rule for rule in parsed.remap if ":=" not in rule]
     if wrong:
         parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW")
-    return parsed.bag, PlayOptions(parsed.rate, tuple(parsed.topics), remap, parsed.wait_s, parsed.loop)
+    observed = sensor_topics(parsed.checkpoint, parsed.namespace) if parsed.checkpoint else ()
+    topics = tuple(dict.fromkeys((*observed, *(absolute(topic) for topic in parsed.topics))))
+    return parsed.bag, PlayOptions(parsed.rate, topics, remap, parsed.wait_s, parsed.loop)
 
 
 def play(node: Node, bag: Path, options: PlayOptions) -> None:
@@ -191,10 +208,15 @@ def main(args: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if args is None else args)
     # Not left to rclpy, which takes every OLD:=NEW for a rule of its own.
     ours = given.index(ROS_ARGUMENTS) if ROS_ARGUMENTS in given else len(given)
-    bag, options = parse(given[:ours])
+    try:
+        bag, options = parse(given[:ours])
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     rclpy.init(args=["bag_player_node", *given[ours:]], signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: rclpy.try_shutdown())
+    parent.watch(rclpy.try_shutdown)
     node = rclpy.create_node("bag_player_node")
     try:
         play(node, bag, options)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from launch.actions import SetEnvironmentVariable
+from launch.action import Action
+from launch.actions import LogInfo, OpaqueFunction, SetEnvironmentVariable
 from launch.conditions import IfCondition
+from launch.launch_context import LaunchContext
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.substitutions import FindPackageShare
+
+from trace_memory_ros.nodes.launch_plan import rviz_missing
+from trace_memory_ros.nodes.parent import PARENT
 
 PACKAGE = "trace_memory_ros"
 
@@ -28,14 +34,27 @@ def managed(name: str, parameters: dict[str, Any], remappings: list[Any] | None 
     )
 
 
-def lossless_transport() -> SetEnvironmentVariable:
-    """Three cameras lose most of their images on the default shared-memory transport."""
+def surroundings() -> list[SetEnvironmentVariable]:
+    """What every process of a launch is told.
+
+    Three cameras lose most of their images on the default shared-memory transport, so that another is taken; and each
+    node ends when the launch is gone, however it went.
+    """
     name = "FASTDDS_BUILTIN_TRANSPORTS"
-    return SetEnvironmentVariable(name, EnvironmentVariable(name, default_value="LARGE_DATA"))
+    return [
+        SetEnvironmentVariable(name, EnvironmentVariable(name, default_value="LARGE_DATA")),
+        SetEnvironmentVariable(PARENT, str(os.getpid())),
+    ]
 
 
-def rviz() -> Node:
-    """RViz with the memory panel, where launch argument `rviz` is true."""
+def rviz() -> OpaqueFunction:
+    """RViz with the memory panel, where launch argument `rviz` is true; else words that say it is not installed."""
+    return OpaqueFunction(function=_start_rviz, condition=IfCondition(LaunchConfiguration("rviz")))
+
+
+def _start_rviz(_: LaunchContext) -> list[Action]:
+    missing = rviz_missing()
+    if missing:
+        return [LogInfo(msg=missing)]
     config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
-    wanted = IfCondition(LaunchConfiguration("rviz"))
-    return Node(package="rviz2", executable="rviz2", arguments=["-d", config], condition=wanted)
+    return [Node(package="rviz2", executable="rviz2", arguments=["-d", config])]

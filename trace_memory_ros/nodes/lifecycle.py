@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -19,8 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from trace_memory_ros.nodes import parameters
-from trace_memory_ros.nodes.processes import PARENT
+from trace_memory_ros.nodes import parameters, parent
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
 FAILURE = TransitionCallbackReturn.FAILURE
@@ -144,8 +142,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     rclpy.init(args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO)
     node = make()
     threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
-    if PARENT in os.environ:
-        threading.Thread(target=_end_with_parent, args=(node.ended, int(os.environ[PARENT])), daemon=True).start()
+    parent.watch(lambda: _end(node.ended))
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
@@ -162,14 +159,11 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     os._exit(node.ended.result() or 0)
 
 
-def _end_with_parent(ended: Future[int], parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    if not ended.done():
-        ended.set_result(0)
-
-
 def _end_on_signal(ended: Future[int]) -> None:
     signal.sigwait(STOP_SIGNALS)
+    _end(ended)
+
+
+def _end(ended: Future[int]) -> None:
     if not ended.done():
         ended.set_result(0)

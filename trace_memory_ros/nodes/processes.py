@@ -14,10 +14,9 @@ from types import TracebackType
 
 import yaml
 
-ParameterValue = bool | int | float | str
+from trace_memory_ros.nodes.parent import PARENT
 
-PARENT = "TRACE_MEMORY_PARENT_PID"
-"""Tells a node to end when this process is gone, however it went."""
+ParameterValue = bool | int | float | str
 
 _OWN_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0"}
 

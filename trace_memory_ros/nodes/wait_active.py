@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 
+from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
 
 
@@ -15,6 +17,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--namespace", default="")
     parser.add_argument("--timeout-s", type=float, default=60.0)
     options = parser.parse_args(args)
+    parent.watch(lambda: os._exit(1))
     try:
         with NodeClient(namespace=options.namespace, name="wait_active") as client:
             client.wait_active(options.nodes, options.timeout_s)

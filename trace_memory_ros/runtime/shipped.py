@@ -1,24 +1,38 @@
-"""Checkpoints by path, or by the name under which the package ships them."""
+"""What the package ships besides Python: checkpoints and message definitions, wherever it was installed from."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import trace_memory_ros
 
+PACKAGE = "trace_memory_ros"
+
+
+def share_folders() -> list[Path]:
+    """Where `weights/`, `msg/` and `config/` may lie: in a checkout, in a wheel, in the sourced ROS 2 workspaces."""
+    package = Path(trace_memory_ros.__file__).resolve().parent
+    prefixes = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    return [package.parent, package / "share", *(Path(prefix) / "share" / PACKAGE for prefix in prefixes)]
+
 
 def weight_folders() -> list[Path]:
-    """Where shipped checkpoints may lie: beside the checkout's Python, then in the installed share folder."""
-    folders = [Path(trace_memory_ros.__file__).resolve().parents[1] / "weights"]
-    try:
-        from ament_index_python.packages import get_package_share_directory
+    """Where shipped checkpoints may lie."""
+    return [folder / "weights" for folder in share_folders()]
 
-        folders.append(Path(get_package_share_directory("trace_memory_ros")) / "weights")
-    except LookupError:  # sourced, but this package is not installed there
-        pass
-    except ImportError:  # no ROS
-        pass
-    return folders
+
+def message_files() -> list[Path]:
+    """This package's `.msg` files, from the first place that has any. Raises `ValueError` naming all places."""
+    folders = [folder / "msg" for folder in share_folders()]
+    for folder in folders:
+        files = sorted(folder.glob("*.msg"))
+        if files:
+            return files
+    places = ", ".join(str(folder) for folder in folders)
+    raise ValueError(
+        f"no .msg files in {places}: install {PACKAGE} again, by pip or by colcon, and source colcon's install folder"
+    )
 
 
 def find_checkpoint(name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from itertools import count
 
@@ -10,6 +11,7 @@ from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.demo.episode_log import PlayedEpisode
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 
 SIDES = {0: "left", 1: "right", -1: "none"}
@@ -37,6 +39,7 @@ def main(args: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--namespace", default="")
     options = parser.parse_args(args)
+    parent.watch(lambda: os._exit(1))
     try:
         with EpisodeClient(namespace=options.namespace, name="episode_player") as client:
             client.wait_active(("arm_sim_node", "memory_node", "policy_node"), timeout_s=60.0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from queue import SimpleQueue
 from threading import Event
 from typing import Protocol
@@ -13,12 +13,11 @@ from typing import Protocol
 from trace_memory_ros.arm.demo.cell import CellResult, DemoFailed, Stopped, Surroundings, run_cell
 from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, lockstep_cells, realtime_cells
 from trace_memory_ros.arm.demo.results import DemoResult, EpisodeResult
+from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.processes import private_environment
 
 __all__ = ["DemoFailed", "DemoOptions", "DemoProgress", "run_demo"]
 
-# Beyond these the ports of DDS would lie in the range that Linux gives to outgoing connections.
-DOMAINS = range(1, 102)
 POLL_S = 0.5
 
 
@@ -64,8 +63,6 @@ def _run_cells(
     """Run cells, `parallel` at a time; results in the order of `cells`. The first failure stops all others."""
     stop = Event()
     domains: SimpleQueue[int] = SimpleQueue()
-    for domain in random.SystemRandom().sample(DOMAINS, parallel):
-        domains.put(domain)
 
     def run(plan: CellPlan) -> CellResult:
         if stop.is_set():
@@ -77,7 +74,10 @@ def _run_cells(
         finally:
             domains.put(domain)
 
-    with ThreadPoolExecutor(parallel, thread_name_prefix="cell") as pool:
+    # The claims end last: leaving the pool waits for the nodes that use their domains.
+    with ExitStack() as claims, ThreadPoolExecutor(parallel, thread_name_prefix="cell") as pool:
+        for _ in range(parallel):
+            domains.put(claims.enter_context(DomainClaim()))
         futures = [pool.submit(run, plan) for plan in cells]
         try:
             _wait(futures)

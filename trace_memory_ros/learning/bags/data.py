@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from trace_memory_ros.learning.demonstration import Demonstration
 
 if TYPE_CHECKING:
     from trace_memory_ros.bags.episode import BagEpisode
@@ -19,45 +20,19 @@ NEXT_TICKS = 5
 
 
 @dataclass(frozen=True)
-class BagDemonstration:
-    """A `Recorded` episode of a bag, from its first usable tick to its last action.
-
-    scene: episodes of one scene are never on both sides of a split. answers: index of each branch's label.
-    """
-
-    name: str
-    scene: str
-    images: NDArray[np.uint8]
-    state: NDArray[np.float64]
-    actions: NDArray[np.float32]
-    decision_ticks: tuple[int, ...] = ()
-    answers: tuple[int, ...] = ()
-    usable: NDArray[np.bool_] | None = None
-    shown: NDArray[np.bool_] | None = None
-
-    @property
-    def ticks(self) -> int:
-        return len(self.actions)
-
-
-@dataclass(frozen=True)
 class BagData:
     """What a folder of bags gave. labels: sorted; answers index them. left_out: name and reason, also of parts."""
 
-    episodes: tuple[BagDemonstration, ...]
+    episodes: tuple[Demonstration, ...]
     labels: tuple[str, ...]
     action_names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()
-
-    def with_labels(self, answers: Sequence[int]) -> str:
-        """The answers as people wrote them."""
-        return ", ".join(self.labels[answer] for answer in answers) or "no branch"
 
 
 def from_episodes(episodes: Sequence[BagEpisode]) -> BagData:
     """The episodes that can be learned from. Raises ValueError where none can, or their actions differ in name."""
     labels = tuple(sorted({str(branch.label) for episode in episodes for branch in episode.branches}))
-    kept: list[BagDemonstration] = []
+    kept: list[Demonstration] = []
     left_out: list[tuple[str, str]] = []
     names: tuple[str, ...] = ()
     for episode in episodes:
@@ -83,7 +58,7 @@ def from_episodes(episodes: Sequence[BagEpisode]) -> BagData:
     return BagData(tuple(kept), labels, names, tuple(left_out))
 
 
-def split(episodes: Sequence[BagDemonstration], share: float, seed: int) -> tuple[list[int], list[int]]:
+def split(episodes: Sequence[Demonstration], share: float, seed: int) -> tuple[list[int], list[int]]:
     """Indices of training and held-out episodes: whole scenes, `share` of those with each set of answers, at least one.
 
     Raises ValueError where fewer than two scenes are there.
@@ -124,14 +99,14 @@ def _unfit(episode: BagEpisode) -> str:
     )
 
 
-def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[BagDemonstration, str]:
+def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[Demonstration, str]:
     """The episode without its unusable start and its end without actions, and what of it was lost besides."""
     assert episode.actions is not None
     known = np.asarray(np.isfinite(episode.actions).all(axis=1))
     begin, end = int(np.flatnonzero(episode.usable)[0]), int(np.flatnonzero(known)[-1]) + 1
     usable = episode.usable[begin:end]
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(end - begin), 0))
-    demo = BagDemonstration(
+    demo = Demonstration(
         name=episode.name,
         scene=f"{episode.span.task} {episode.span.seed}" if episode.span.seed is not None else episode.name,
         images=episode.images[begin:end] if usable.all() else episode.images[held],

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.learning.bags.builders import choose_clock
-from trace_memory_ros.learning.bags.data import BagDemonstration
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import MATCHED, POLICY_OPTIONS
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
-from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength
+from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
 
@@ -27,6 +28,9 @@ NEAR_MS = 500
 START_SHARE = 0.2
 """Of the joint phase's reads: where twins part is not always known, and most robots pick something up first."""
 STAGE_STEPS_WITHOUT_BRANCHES = 150
+WRITES = 30
+"""Writes per episode at which the delays of the arm tasks are learned."""
+_ROUNDS = 40
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
 
@@ -53,11 +57,11 @@ class BagOptions:
 
 
 def bag_design(
-    options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[BagDemonstration]
+    options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[Demonstration]
 ) -> tuple[Design, Standardiser]:
     """The design for the recorded robot, with the training episodes' state statistics."""
     state = state_of(recording.observation, training, options.state_floor)
-    clock = options.clock or choose_clock([state.apply(_usable(demo)) for demo in training])
+    clock = options.clock or choose_clock([state.apply(demo.usable_state) for demo in training])
     chosen = dict(MATCHED.get(options.memory, {}))
     addressed = registry.build(options.memory, _PROBE_DIMS, chosen).uses_signature
     design = Design(
@@ -75,14 +79,14 @@ def bag_design(
     return design, state
 
 
-def state_of(config: ObservationConfig, training: Sequence[BagDemonstration], floor: float) -> Standardiser:
+def state_of(config: ObservationConfig, training: Sequence[Demonstration], floor: float) -> Standardiser:
     """The training episodes' state statistics, base channels left out where they are masked."""
     mask = np.ones(config.state_dim, dtype=bool)
     mask[: len(BASE_CHANNELS)] = not config.base_masked
     return fit_state(training, mask, floor)
 
 
-def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[BagDemonstration]) -> Recipe:
+def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstration]) -> Recipe:
     """The recipe without what needs a simulator, at the robot's own tick period.
 
     Where no two episodes differ in a branch's label, no accuracy tells when a stage of the curriculum is mastered: each
@@ -97,6 +101,27 @@ def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[BagDemons
     return replace(recipe, memory_first=replace(first, stage_steps=steps))
 
 
+def choose_clock(states: Sequence[NDArray[np.float32]], writes: int = WRITES) -> PathLength:
+    """The path length at which the median of standardised episodes `(T, d_s)` writes about `writes` times.
+
+    The dead band is as long, so that an arm that stands or shivers writes nothing. Raises ValueError where nothing
+    moves.
+    """
+    reach = max(float(np.ptp(state, axis=0).max()) for state in states)
+    if not reach:
+        raise ValueError("the state never changes in any episode: check the joint topics, or give --clock every:N")
+    low, high = math.log(reach * 1e-4), math.log(reach * 10.0)
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (low + high)
+        clock = UpdateClock(PathLength(math.exp(middle), math.exp(middle)))
+        if float(np.median([clock.write_mask(state).sum() for state in states])) > writes:
+            low = middle
+        else:
+            high = middle
+    threshold = float(f"{math.exp(high):.3g}")
+    return PathLength(threshold, threshold)
+
+
 def parse_clock(text: str) -> ClockRule:
     """`path:LENGTH`, `path:LENGTH:DEADBAND` or `every:TICKS` as a rule. Raises ValueError naming the text."""
     kind, *numbers = text.split(":")
@@ -108,7 +133,3 @@ def parse_clock(text: str) -> ClockRule:
     except (ConfigError, ValueError) as error:
         raise ValueError(f"clock {text!r}: {error}") from error
     raise ValueError(f"clock {text!r}: use path:LENGTH, path:LENGTH:DEADBAND or every:TICKS")
-
-
-def _usable(demo: BagDemonstration) -> np.ndarray:
-    return demo.state if demo.usable is None else demo.state[demo.usable]

@@ -13,11 +13,10 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.builders import prepare_unpaired
 from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
 from trace_memory_ros.learning.batches import BatchBuilder, Data
-from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.signature.normalise import Standardiser
 

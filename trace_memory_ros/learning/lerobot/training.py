@@ -14,9 +14,9 @@ from torch import Tensor
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import ACTION_STD_FLOOR, Statistics, TrainingSet, known_actions
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.recorded import Recorded
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.lerobot.chunks import ENVIRONMENT_PX, LerobotChunks
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint
@@ -27,7 +27,7 @@ from trace_memory_ros.runtime.checkpoint import Checkpoint
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
 
-Pairs = Sequence[tuple[Recorded, Recorded]]
+Pairs = Sequence[tuple[Demonstration, Demonstration]]
 Report = Callable[[int, dict[str, float]], None]
 
 

@@ -1,4 +1,4 @@
-"""AURA's recurrence over whole sequences, compiled: the loop of `aura.py` forward, and its gradient by hand.
+"""AURA's recurrence over whole sequences, compiled: the loop of `memory.py` forward, and its gradient by hand.
 
 Streams are independent, so each is followed from start to end with its fast weights in the processor's cache. Shapes:
 key, query `(B, T, k)`, value `(B, T, v)`, prepared `(B, T, h)`, fast `(B, k, v)`, read `(B, v)`; flags `(B, T)`.

@@ -3,7 +3,8 @@
 Symbols: z frame summary, q, k, v its query, key and value, W fast weights `(B, d_k, d_v)`, o = q^T W the read,
 s surprise, p and g the gate (see `write_gate.py`), eta step size, alpha decay.
 
-A `write` reads W, decides, and then writes; a `read` uses W as it is after the tick's write.
+A `write` reads W, decides, and then writes; a `read` uses W as it is after the tick's write, where the paper's action
+head gets the read from before it. What else differs is in docs/explanation/mechanisms/aura.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from trace_memory_ros.memory.aura import scan as aura_scan
 from trace_memory_ros.memory.aura.config import AuraConfig
 from trace_memory_ros.memory.aura.write_schedule import COUNTED, scheduled
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, stack_steps
+from trace_memory_ros.memory.layers import mlp
 from trace_memory_ros.memory.write_gate import (
     SURPRISE_LIMIT,
     Decision,
@@ -32,6 +34,10 @@ from trace_memory_ros.memory.write_gate import (
 TOKEN_SHARE = 0.1
 """Weight of reconstruction, small beside the pull to the target rate: a comparator has to write as often."""
 
+INITIAL_LOG_VARIANCE = -6.0
+"""Of the code, a spread of 0.05: noise from the start hides a cue that has not been found yet. Ours; so are limits."""
+LOG_VARIANCES = (-10.0, 4.0)
+
 
 class AuraPlan(NamedTuple):
     """What a step needs that does not depend on W: key, query `(..., d_k)`, value `(..., d_v)`, the gate's share."""
@@ -43,14 +49,14 @@ class AuraPlan(NamedTuple):
 
 
 class AuraMemory(Memory):
-    """Fast weights. Tokens are the rows of W, the vector is the bottleneck's code of o; no signature, no address.
+    """Fast weights. The vector is the bottleneck's code of o, and so is the one token; no signature, no address.
 
-    The state is W and the read o of the last written tick, 4,224 bytes at 32 x 32. N is `key_width`, whatever
-    `dims.slots` says.
+    With `offer: rows` the tokens are the rows of W instead, N = `key_width`. `dims.slots` is ignored. The state is W
+    and the read o of the last written tick, 4,224 bytes at 32 x 32.
     """
 
     name = "aura"
-    slot_kind = "fast-weight row"
+    slot_kind = "code"
 
     def __init__(self, dims: MemoryDims, config: AuraConfig | None = None) -> None:
         config = config or AuraConfig()
@@ -59,7 +65,7 @@ class AuraMemory(Memory):
         self.pressure = 1.0
         keys, values = config.key_width, config.value_width
         hidden, summary = config.encoder_hidden or dims.width, config.summary_width or dims.width
-        self.summarise = nn.Sequential(nn.Linear(dims.content, hidden), nn.SiLU(), nn.Linear(hidden, summary))
+        self.summarise = mlp(dims.content, hidden, summary)
         self.theta_q = nn.Linear(summary, keys, bias=False)
         self.theta_k = nn.Linear(summary, keys, bias=False)
         self.theta_v = nn.Linear(summary, values, bias=False)
@@ -75,14 +81,16 @@ class AuraMemory(Memory):
         self.to_mean = nn.Linear(values, dims.width)
         self.to_log_variance = nn.Linear(values, dims.width) if config.action_ib else None
         if self.to_log_variance is not None:
-            nn.init.constant_(self.to_log_variance.bias, -6.0)
-        self.to_token = nn.Linear(values, dims.width)
-        self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
+            nn.init.constant_(self.to_log_variance.bias, INITIAL_LOG_VARIANCE)
+        if config.offer == "rows":
+            self.slot_kind = "fast-weight row"
+            self.to_token = nn.Linear(values, dims.width)
+            self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
 
     @property
     def slot_count(self) -> int:
-        """d_k: one entry per row of W."""
-        return self.settings.key_width
+        """1, or d_k where the rows of W are offered."""
+        return self.settings.key_width if self.settings.offer == "rows" else 1
 
     @property
     def eta(self) -> Tensor:
@@ -113,8 +121,10 @@ class AuraMemory(Memory):
         mean, log_variance = self._code((query[:, None] @ fast)[:, 0])
         if log_variance is not None and self.training:
             mean = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-        tokens = self.to_token(fast) + self.row_identity
-        return Readout(tokens, mean, _shares(query), query.new_zeros(query.shape[0], 0))
+        address = query.new_zeros(query.shape[0], 0)
+        if self.settings.offer == "code":
+            return Readout(mean[:, None], mean, mean.new_ones(query.shape[0], 1), address)
+        return Readout(self.to_token(fast) + self.row_identity, mean, _shares(query), address)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with everything but the recurrence done for all steps at once.
@@ -185,13 +195,20 @@ class AuraMemory(Memory):
         fixed = aura_scan.Fixed(due, mask, noise, token or settings.gate_signal == "action", *numbers)
         out = aura_scan.scan(plan, (state[0], state[1]), self._rates(token), gate, fixed)
         states = (out.fast, out.read, chances[..., None])[: len(state)]
-        strength = torch.where(out.opened[..., None], self._replaced(plan.key), torch.zeros_like(plan.key))
-        record = WriteRecord(_shares(plan.key), strength, out.probability, out.surprise, out.opened)
+        record = self._record(plan.key, Decision(out.probability, out.probability, out.opened), out.surprise)
         return states, tuple(part[:, -1] for part in states), record, out.error
 
-    def _replaced(self, key: Tensor) -> Tensor:
-        """Share of each row of W that a write replaces `(..., d_k)`."""
-        return (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
+    def _record(self, key: Tensor, decision: Decision, surprise: Tensor) -> WriteRecord:
+        """Where a write by `key` `(..., d_k)` goes, and the share of each row of W that it replaces.
+
+        For the one entry of `offer: code` the share of all rows.
+        """
+        replaced = (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
+        route = _shares(key)
+        if self.settings.offer == "code":
+            replaced, route = replaced.mean(dim=-1, keepdim=True), torch.ones_like(route[..., :1])
+        strength = torch.where(decision.open[..., None], replaced, torch.zeros_like(replaced))
+        return WriteRecord(route, strength, decision.probability, surprise, decision.open)
 
     def _rates(self, detached: bool = False) -> tuple[Tensor, Tensor]:
         rates = self.eta, self.alpha
@@ -220,8 +237,7 @@ class AuraMemory(Memory):
         if len(state) > 2:
             chances = state[2] + 1
             new = (*new, chances if allowed is None else torch.where(allowed[:, None], chances, state[2]))
-        strength = torch.where(decision.open[:, None], self._replaced(plan.key), torch.zeros_like(plan.key))
-        return new, WriteRecord(_shares(plan.key), strength, decision.probability, surprise, decision.open), error
+        return new, self._record(plan.key, decision, surprise), error
 
     def _decide(self, prepared: Tensor, previous: Tensor, surprise: Tensor, state: State) -> Decision:
         if self.gate is not None:
@@ -237,7 +253,7 @@ class AuraMemory(Memory):
         normed = self.norm(recalled)
         if self.to_log_variance is None:
             return self.to_mean(normed), None
-        return self.to_mean(normed), self.to_log_variance(normed).clamp(-10.0, 4.0)
+        return self.to_mean(normed), self.to_log_variance(normed).clamp(*LOG_VARIANCES)
 
     def _information(self, xs: MemoryInput, fast: Tensor, mask: Tensor) -> Tensor:
         """Mean KL of the code to a unit Gaussian, in nats, at the reads of the updates."""

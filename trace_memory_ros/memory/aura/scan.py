@@ -1,4 +1,4 @@
-"""The compiled recurrence of `aura_kernel.py` as a differentiable function of tensors, for float32 on the CPU."""
+"""The compiled recurrence of `kernel.py` as a differentiable function of tensors, for float32 on the CPU."""
 
 from __future__ import annotations
 

@@ -39,7 +39,10 @@ class BiasedAttention(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A learned number per head and clamped integer offset, at first 0."""
+    """A learned number per head and clamped integer offset, at first 0.
+
+    Between the tokens of a segment the paper has Transformer-XL's encodings, which depend on the content too.
+    """
 
     def __init__(self, reach: int, heads: int) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 Symbols: h tokens, m slots `(B, layers, M, d)`, p anchors, t token times, L segment length, lambda blend.
 
-`write` and `read` are the paper's equations for one tick; `elmur_scan.py` runs many segments at once.
+`write` and `read` are the paper's equations for one tick; `scan.py` runs many segments at once.
 A segment is L writes. Its tokens wait in a buffer, see the memory as it was when the segment began, and rewrite it when
 the next segment's first token arrives. Between and during writes a read is one more token, which is not kept.
 """

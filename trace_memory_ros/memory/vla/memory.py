@@ -1,7 +1,7 @@
 """VLA, variational linear attention: fast weights with a penalty inverse (VLA, eq. 8-11, algorithm 1).
 
 Symbols: S state, A inverse penalty, z sum of key features, k_hat unit key, u penalty direction, alpha_hat unit write
-direction, e residual. `write` and `read` are algorithm 1 line by line; `scan` solves chunks, see `vla_scan.py` and
+direction, e residual. `write` and `read` are algorithm 1 line by line; `scan` solves chunks, see `scan.py` and
 `rank_one_scan.py`.
 """
 
@@ -100,6 +100,7 @@ class VlaMemory(FastWeightMemory):
         """Eq. 9 and 10, for fields `(B, ...)`."""
         S, A, z, count = state
         z_sm = (A @ x.u[..., None])[..., 0]
+        # At least 1, since A is positive definite; the paper clamps it all the same.
         delta = 1 + (x.u * z_sm).sum(dim=-1)
         A = A - z_sm[..., None] * z_sm[..., None, :] / delta[..., None, None]
         count = count + 1

@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy
-from trace_memory_ros.policies.families import PolicyFamily
+from trace_memory_ros.policies.families import PolicyFamily, UnknownFamily
 from trace_memory_ros.policies.runner import RecedingRunner
+
+try:
+    from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy
+except ModuleNotFoundError as error:
+    raise UnknownFamily(
+        f"policy family 'diffusion' needs {error.name}, which an extra brings: "
+        'pip install "trace_memory_ros[diffusion]"'
+    ) from error
 
 
 class DiffusionRunner(RecedingRunner):

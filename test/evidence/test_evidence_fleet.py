@@ -1,0 +1,165 @@
+"""Fleets of bags: the same evidence whoever evaluates, interrupted runs go on, one bad bag costs itself alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures import tiny_checkpoint
+from fleet_jobs import killed_over
+from learning.tiny_bags import recording, write_bags
+
+import trace_memory_ros
+from trace_memory_ros.evidence.evaluator import EvidenceSettings
+from trace_memory_ros.evidence.fleet import (
+    FleetPlan,
+    evaluate_bags,
+    frames_of,
+    remedy_for,
+    source_digest,
+    unique_names,
+)
+from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation
+from trace_memory_ros.measure.fleet import Executor, Step, executor
+from trace_memory_ros.measure.workers import do_all
+
+
+def here(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any], None], /) -> list[Any]:
+    """An executor that needs no process."""
+    for job in jobs:
+        report(work(job))
+    return []
+
+
+class LastPhase:
+    """What a run said of each bag in its last phase."""
+
+    def begin(self, phase: str, total: int) -> None:
+        self.phase, self.total, self.how = phase, total, dict[str, str]()
+
+    def step(self, step: Step[Path]) -> None:
+        self.how[step.job.name] = step.how
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Four sound bags, and one that is none."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_bags(folder, 2, recording())
+    (folder / "broken").mkdir()
+    (folder / "broken" / "broken_0.mcap").write_bytes(b"not a bag")
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_checkpoint(folder, observation=recording().observation)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(bags: list[Path], model: Path, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    return evaluate_bags(bags, FleetPlan(model, recording(), tmp_path_factory.mktemp("cache")), here)
+
+
+def timeless(episodes: Sequence[EpisodeEvidence]) -> list[EpisodeEvidence]:
+    """All but how long it took."""
+    return [replace(episode, latency_ms={}) for episode in episodes]
+
+
+def test_every_episode_is_evaluated_and_the_broken_bag_is_listed(bags: list[Path], expected: Evaluation) -> None:
+    assert len(expected.episodes) == 4
+    assert [e.bag for e in expected.episodes] == [str(bag) for bag in bags if bag.name != "broken"]
+    assert [Path(fault.bag).name for fault in expected.failed] == ["broken"]
+    assert expected.failed[0].remedy
+    assert expected.figures["episodes"] == {"origin": 4}
+    assert all(len(e.stability) == 6 for e in expected.episodes)
+
+
+@pytest.mark.timeout(600)  # Every worker imports everything anew, beside whatever else runs.
+def test_a_killed_worker_costs_its_bag_and_the_next_run_goes_on(
+    bags: list[Path], model: Path, expected: Evaluation, tmp_path: Path
+) -> None:
+    plan, victim, phase = FleetPlan(model, recording(), tmp_path), bags[2].name, LastPhase()
+
+    def deadly(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any], None], /) -> Any:
+        decoding = isinstance(jobs[0], Path)
+        return here(work, jobs, report) if decoding else do_all(partial(killed_over, victim, work), jobs, 2, report)
+
+    first = evaluate_bags(bags, plan, deadly, phase)
+    assert phase.phase == "evaluated" and phase.how.pop(victim) == "failed"
+    assert set(phase.how.values()) == {"done"} and len(phase.how) == 3
+    assert {Path(fault.bag).name: fault.what for fault in first.failed}[victim] == "the process that did it died"
+    left = [e for e in expected.episodes if Path(e.bag).name != victim]
+    assert timeless(first.episodes) == timeless(left)
+    second = evaluate_bags(bags, plan, here, phase)
+    assert phase.how.pop(victim) == "done"
+    assert set(phase.how.values()) == {"kept"}
+    assert timeless(second.episodes) == timeless(expected.episodes)
+    assert second.failed == expected.failed
+    assert second.figures == expected.figures
+
+
+def test_ray_finds_the_same(bags: list[Path], model: Path, expected: Evaluation, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is an optional extra: pip install 'trace_memory_ros[ray]'")
+    execute: Executor = executor(ray_address="local")
+    found = evaluate_bags(bags, FleetPlan(model, recording(), tmp_path), execute)
+    assert timeless(found.episodes) == timeless(expected.episodes)
+    assert found.failed == expected.failed
+
+
+def test_kept_results_are_of_the_same_content_settings_and_model(bags: list[Path], model: Path, tmp_path: Path) -> None:
+    sound = [bag for bag in bags if bag.name != "broken"][:2]
+    plan, phase = FleetPlan(model, recording(), tmp_path / "cache"), LastPhase()
+    evaluate_bags(sound, plan, here, phase)
+    moved = [Path(shutil.copytree(bag, tmp_path / "moved" / bag.name)) for bag in sound]
+    found = evaluate_bags(moved, plan, here, phase)
+    assert set(phase.how.values()) == {"kept"}
+    assert [e.bag for e in found.episodes] == [str(bag) for bag in moved]
+    evaluate_bags(sound, replace(plan, settings=EvidenceSettings(seed=1)), here, phase)
+    assert set(phase.how.values()) == {"done"}
+    other = tmp_path / "other"
+    tiny_checkpoint(other, "gru", observation=recording().observation)
+    evaluate_bags(sound, replace(plan, checkpoint=other), here, phase)
+    assert set(phase.how.values()) == {"done"}
+
+
+def test_an_error_is_not_put_down_to_a_lack_of_memory() -> None:
+    assert "memory" in remedy_for("the process that did it died")
+    assert "report" in remedy_for("KeyError: 'odd'")
+
+
+def test_kept_results_are_of_the_source_that_made_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "trace_memory_ros"
+    shutil.copytree(Path(trace_memory_ros.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__", "msg"))
+    monkeypatch.setattr(trace_memory_ros, "__file__", str(root / "__init__.py"))
+    before = source_digest.__wrapped__()
+    for room in ("evidence", "memory", "files"):
+        file = min((root / room).rglob("*.py"))
+        file.write_text(file.read_text(encoding="utf-8") + "# changed", encoding="utf-8")
+        after = source_digest.__wrapped__()
+        assert after != before, room
+        before = after
+
+
+def test_films_come_from_the_cache_of_decoded_bags(
+    bags: list[Path], expected: Evaluation, model: Path, tmp_path: Path
+) -> None:
+    plan = FleetPlan(model, recording(), tmp_path)
+    frames = frames_of(plan, expected.episodes[0])
+    assert frames is not None
+    assert frames.cameras == ("eye_0",)
+    assert len(frames.images) == expected.episodes[0].ticks
+    assert frames_of(plan, replace(expected.episodes[0], bag=str(bags[0].parent / "broken"))) is None
+
+
+def test_bags_of_one_name_are_told_apart_by_their_folders() -> None:
+    episodes = [(Path("/x/a/run/0"), "0"), (Path("/x/b/run/0"), "0"), (Path("/x/b/run/1"), "1")]
+    assert unique_names(episodes) == ["a/run/0", "b/run/0", "1"]
+    assert unique_names([]) == []

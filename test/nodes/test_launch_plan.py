@@ -1,0 +1,101 @@
+"""What launch files decide: which topics a replayed bag plays, whether RViz is there, when nodes end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fixtures import tiny_checkpoint
+from learning.tiny_bags import recording
+
+from trace_memory_ros.nodes.launch_plan import replay_command, rviz_missing
+from trace_memory_ros.nodes.parent import PARENT
+from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+
+ENDS = "import sys, time; from trace_memory_ros.nodes import parent; import os; parent.watch(lambda: os._exit(3)); "
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_checkpoint(folder, observation=recording(cameras=2).observation)
+    return str(folder)
+
+
+def topics_of(command: list[str]) -> list[str]:
+    begin = command.index("--topics") + 1
+    end = command.index("--remap") if "--remap" in command else len(command)
+    return command[begin:end]
+
+
+def test_the_arms_sensors_are_played_and_its_command_is_not() -> None:
+    cameras = [f"/camera/{name}/image_raw" for name in ("overhead", "left_wrist", "right_wrist")]
+    assert topics_of(replay_command("bag", "1.0", "origin_trace")) == [*cameras, "/joint_states"]
+
+
+@pytest.mark.parametrize("ros2_bag", [False, True])
+def test_names_follow_namespace_and_remapping(model: str, ros2_bag: bool) -> None:
+    renamed = {"eye_1/image": "/other/camera", "odom": "odom"}
+    command = replay_command("bag", "2.0", model, "/cell/", renamed, ros2_bag=ros2_bag)
+    assert topics_of(command) == ["/cell/eye_0/image", "/other/camera", "/cell/joints"]
+    assert "--remap" not in command
+    assert command[command.index("--rate") + 1] == "2.0"
+    assert (command[:4] == ["ros2", "bag", "play", "bag"]) == ros2_bag
+
+
+def test_what_is_asked_for_by_name_plays_besides_and_a_recorded_memory_beside_the_live_one(model: str) -> None:
+    command = replay_command("bag", "1.0", model, "cell", more=["command", "/memory/condition", "memory/condition"])
+    assert topics_of(command)[-3:] == ["/cell/command", "/memory/condition", "/cell/memory/condition"]
+    assert command[-1:] == ["/cell/memory/condition:=/recorded/cell/memory/condition"]
+
+
+def test_a_checkpoint_that_tells_no_topics_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        sensor_topics("nowhere")
+    with pytest.raises(ValueError, match=r"config\.yaml tells no topics"):
+        sensor_topics(str(tmp_path))
+    (tmp_path / "config.yaml").write_text("observation: [1, 2]")
+    with pytest.raises(ValueError, match=r"config\.yaml: observation"):
+        sensor_topics(str(tmp_path))
+
+
+def test_a_name_is_absolute_once() -> None:
+    assert [absolute("a/b"), absolute("a", "/n/"), absolute("/a", "n")] == ["/a/b", "/n/a", "/a"]
+
+
+def test_rviz_is_started_only_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    monkeypatch.setenv("ROS_DISTRO", "kilted")
+    assert "apt-get install -y ros-kilted-rviz2" in rviz_missing()
+    index = tmp_path / "share/ament_index/resource_index/packages"
+    index.mkdir(parents=True)
+    (index / "rviz2").touch()
+    assert rviz_missing() == ""
+
+
+def test_a_node_ends_with_its_launcher_behind_a_launch_prefix_too() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as launcher:
+        environment = {**os.environ, PARENT: str(launcher.pid)}
+        code = ENDS + "print('on', flush=True); time.sleep(600)"
+        with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as node:
+            assert node.stdout is not None and node.stdout.readline() == b"on\n"
+            assert node.poll() is None
+            launcher.kill()
+            launcher.wait()
+            assert node.wait(60) == 3
+
+
+def test_a_node_whose_launcher_is_gone_already_ends() -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    environment = {**os.environ, PARENT: gone.stdout.decode().strip()}
+    ended = subprocess.run([sys.executable, "-c", ENDS + "time.sleep(60)"], env=environment, check=False, timeout=60)
+    assert ended.returncode == 3
+
+
+def test_without_a_launcher_nothing_ends() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != PARENT}
+    ended = subprocess.run([sys.executable, "-c", ENDS + "time.sleep(0.2)"], env=environment, check=False, timeout=60)
+    assert ended.returncode == 0

@@ -1,0 +1,1 @@
+"""Recorded histories driven another way or for longer, and what a memory makes of them."""

@@ -1,0 +1,48 @@
+"""One demonstration, whoever recorded it: the simulator, a robot's bags, another data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One episode of T ticks to learn from.
+
+    scene: episodes of one scene are never on both sides of a split; counterfactual twins are two episodes of one scene
+    with unlike answers. images `(T, C, P, P, 3)` uint8, state `(T, d_s)` in SI units, actions `(T, A)`, NaN where there
+    is none. decision_ticks: at which only earlier evidence tells what to do, in order; may be empty. answers: what was
+    right at each, as a number. usable: `(T,)` bool, ticks whose observation was whole; None for all. At the others
+    images and state repeat the tick before. shown: `(T,)` bool, ticks of a show too brief for a coarse clock; None for
+    no such tick. Raises ValueError unless there is an answer to each decision.
+    """
+
+    name: str
+    scene: str
+    images: NDArray[np.uint8]
+    state: NDArray[np.float64]
+    actions: NDArray[np.float32]
+    decision_ticks: tuple[int, ...] = ()
+    answers: tuple[int, ...] = ()
+    usable: NDArray[np.bool_] | None = None
+    shown: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.answers) != len(self.decision_ticks):
+            raise ValueError(
+                f"demonstration {self.name}: decision ticks {self.decision_ticks}, answers {self.answers}: "
+                "give one answer to each"
+            )
+
+    @property
+    def ticks(self) -> int:
+        """T."""
+        return len(self.actions)
+
+    @property
+    def usable_state(self) -> NDArray[np.float64]:
+        """State of the usable ticks."""
+        return self.state if self.usable is None else self.state[self.usable]
