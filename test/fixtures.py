@@ -78,6 +78,15 @@ def tiny_checkpoint(
     return checkpoint.save(folder, config, tensors)
 
 
+def damage(checkpoint: Path, folder: Path) -> Path:
+    """A copy of `checkpoint` in `folder` whose weights lack their end."""
+    folder.mkdir()
+    for file in checkpoint.iterdir():
+        content = file.read_bytes()
+        (folder / file.name).write_bytes(content[:-100] if file.suffix == ".safetensors" else content)
+    return folder
+
+
 def _policy_config(observation: ObservationConfig, tokens: int, address: int) -> ActConfig:
     return ActConfig(
         cameras=observation.camera_names,

@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from importlib.metadata import packages_distributions
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ import trace_memory_ros
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20
+KEYS = {"opencv": "opencv-python-headless", "yaml": "pyyaml"}
+"""Distribution of a rosdep key `python3-KEY` that is called otherwise."""
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "joblib", "marshal", "shelve", "cloudpickle"}
 UNSAFE_CALLS = {"torch.load", "torch.save", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "eval", "exec"}
 
@@ -178,6 +181,30 @@ def test_the_extra_of_lerobot_is_what_its_requirements_say() -> None:
     assert {name: v for name, v in pins("diffusion").items() if v not in wanted[name].specifier} == {}
 
 
+def test_the_contract_tests_run_with_the_pytest_of_the_suite() -> None:
+    (pytest_range,) = ranges("testing").values()
+    assert pins("dev")["pytest"] in pytest_range.specifier
+
+
+def test_package_xml_says_where_every_python_package_comes_from() -> None:
+    text = (ROOT / "package.xml").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    keys = {(element.text or "").removeprefix("python3-") for element in root if element.tag == "exec_depend"}
+    keys = {KEYS.get(key, key) for key in keys}
+    comments = {
+        normalised(word) for comment in re.findall(r"<!--(.*?)-->", text, re.DOTALL) for word in comment.split()
+    }
+    wanted = {name for extra in ("", "sim", "diffusion") for name in ranges(extra)}
+    assert {name for name in wanted if name not in keys and name not in comments} == set()
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    lines = (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8").splitlines()
+    versions = [line.split()[0] for line, under in pairwise(lines) if re.fullmatch(r"-{5,}", under)]
+    assert versions[0] == trace_memory_ros.__version__
+    assert all(len(under) == len(line) for line, under in pairwise(lines) if re.fullmatch(r"-{5,}", under))
+
+
 def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
     script = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     installed = set(re.findall(r"-r requirements/(\w+)\.txt", script))
@@ -185,7 +212,8 @@ def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    declared = {name for file in ("core", "arrays", "sim", "diffusion", "ros", "ray") for name in pins(file)}
+    extras = ("", "sim", "diffusion", "ray", "lerobot", "testing")
+    declared = set(pins("ros")).union(*(ranges(extra) for extra in extras))
     distributions = packages_distributions()
     undeclared = set()
     for file in PACKAGE_FILES:

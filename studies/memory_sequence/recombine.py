@@ -52,9 +52,12 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
     for (begin, end), source in zip(shows, sources, strict=True):
         images[begin:end] = twins[source].images[begin:end]
     starts = np.cumsum([len(leg[1]) for leg in legs[:-1]])
+    period_ns = int(one.stamps_ns[1] - one.stamps_ns[0])
+    stamps_ns = one.stamps_ns[0] + np.arange(len(images)) * period_ns
     return Demonstration(
         twins[place].name,
         one.scene,
+        stamps_ns,
         images,
         state,
         actions,

@@ -86,7 +86,8 @@ def _training_side(checkpoint: Checkpoint, episode: BagEpisode) -> tuple[BatchBu
     usable = episode.usable[begin:]
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
     images, state = episode.images[held], episode.state[held]
-    demo = Demonstration(episode.name, episode.name, images, state, np.zeros((len(held), 1), np.float32), usable=usable)
+    stamps_ns, nothing_done = episode.stamps_ns[begin:], np.zeros((len(held), 1), np.float32)
+    demo = Demonstration(episode.name, episode.name, stamps_ns, images, state, nothing_done, usable=usable)
     normal = model.state.apply(state)
     xi = signatures(normal, config.signature_depth, config.signature_window)
     small = thumbnails(images, config.observation.thumbnail_px)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trace_memory_ros.arm.demo.results import DemoResult, EpisodeResult, Frame, Mode, Recording, Timeline
+from trace_memory_ros.arm.demo.results import DemoResult, EpisodeResult, Frame, IllustratedEpisode, Mode, Timeline
 
 MOMENTS = ("cue", "gone", "way", "branch", "end")
 
@@ -57,9 +57,9 @@ def timeline(ticks: int = 260, slots: int = 6) -> Timeline:
     )
 
 
-def recording(of: EpisodeResult, slots: int = 6) -> Recording:
+def recording(of: EpisodeResult, slots: int = 6) -> IllustratedEpisode:
     image = np.random.default_rng(of.cue).integers(0, 255, (96, 96, 3)).astype(np.uint8)
-    return Recording(of, timeline(slots=slots), tuple(Frame(m, 5.0 * i, image) for i, m in enumerate(MOMENTS)))
+    return IllustratedEpisode(of, timeline(slots=slots), tuple(Frame(m, 5.0 * i, image) for i, m in enumerate(MOMENTS)))
 
 
 def demo(trials: int = 20, none_successes: int = 10, latency_ms: float = 9.0, ticks_published: int = 260) -> DemoResult:

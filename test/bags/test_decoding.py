@@ -35,7 +35,8 @@ def sound(bag: Path, recording: RecordingConfig = RECORDING) -> list[BagEpisode]
     return episodes
 
 
-def check_contents(episode: BagEpisode, first: int = 0, ticks: int = TICKS) -> None:
+def assert_contents(episode: BagEpisode, first: int = 0, ticks: int = TICKS) -> None:
+    """Every array is what was recorded at those ticks, bit for bit."""
     assert episode.stamps_ns.tolist() == [stamp_of(first + k) for k in range(ticks)]
     assert episode.usable.all() and not episode.faults
     for k in range(ticks):
@@ -55,7 +56,7 @@ def test_every_storage_gives_what_was_recorded(tmp_path: Path, storage: str, com
         pytest.skip("sqlite3 has no chunks")
     bag = write(tmp_path / "bag", tiny.recording_of(TICKS), storage, compression)
     (episode,) = sound(bag)
-    check_contents(episode)
+    assert_contents(episode)
     assert episode.name == "bag" and episode.action_names == tiny.ACTIONS
 
 
@@ -63,7 +64,9 @@ def test_every_storage_gives_what_was_recorded(tmp_path: Path, storage: str, com
 def test_a_storage_file_alone_is_a_bag(tmp_path: Path, storage: str) -> None:
     bag = write(tmp_path / "bag", tiny.recording_of(TICKS), storage)
     (file,) = (path for path in bag.iterdir() if path.suffix != ".yaml")
-    check_contents(sound(file)[0])
+    (episode,) = sound(file)
+    assert (episode.name, episode.bag) == (file.name, str(file))
+    assert_contents(episode)
 
 
 def test_mapped_reading_gives_the_same_messages(tmp_path: Path) -> None:
@@ -179,7 +182,7 @@ def test_big_endian_messages_are_read(tmp_path: Path) -> None:
     for entry in entries:
         entry.message = bytes(typestore().serialize_cdr(entry.message, entry.type_name, little_endian=False))
         assert entry.message[:2] == b"\x00\x00"
-    check_contents(sound(write(tmp_path / "bag", entries))[0])
+    assert_contents(sound(write(tmp_path / "bag", entries))[0])
 
 
 def test_a_namespace_is_put_before_relative_topics(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_a_namespace_is_put_before_relative_topics(tmp_path: Path) -> None:
     for entry in entries:
         entry.topic = f"robot1/{entry.topic}"
     bag = write(tmp_path / "bag", entries)
-    check_contents(sound(bag, replace(RECORDING, namespace="robot1"))[0], ticks=3)
+    assert_contents(sound(bag, replace(RECORDING, namespace="robot1"))[0], ticks=3)
     assert decode_bag(bag, RECORDING)[1].grade is Grade.UNUSABLE
 
 
@@ -195,8 +198,8 @@ def test_episodes_by_status_with_branches(tmp_path: Path) -> None:
     entries = tiny.recording_of(20)
     entries += tiny.episode_entries(6, 2, 7) + tiny.episode_entries(5, 11, 8)
     one, other = sound(write(tmp_path / "bag", entries), tiny.BY_STATUS)
-    check_contents(one, first=2, ticks=6)
-    check_contents(other, first=11, ticks=5)
+    assert_contents(one, first=2, ticks=6)
+    assert_contents(other, first=11, ticks=5)
     assert (one.name, other.name) == ("bag#0", "bag#1")
     assert one.span.task == "tiny" and one.span.success is True
     assert one.branches == (Branch(3, "left"),)
@@ -210,8 +213,8 @@ def test_numbers_of_episodes_may_begin_again_and_reports_come_late(tmp_path: Pat
     (one, other), verdict = decode_bag(write(tmp_path / "bag", entries + first + second), tiny.BY_STATUS)
     (fault,) = verdict.faults
     assert "2 reports are stamped before" in fault.what or "1 reports are stamped before" in fault.what
-    check_contents(one, first=2, ticks=6)
-    check_contents(other, first=11, ticks=5)
+    assert_contents(one, first=2, ticks=6)
+    assert_contents(other, first=11, ticks=5)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +232,8 @@ def test_episodes_by_plain_values(tmp_path: Path, type_name: str, values: tuple[
         entries.append(Entry("running", type_name, stamp_of(tick) - 1_000_000, message))
     recording = replace(RECORDING, episodes=EpisodeRule("topic", "running"))
     one, other = sound(write(tmp_path / "bag", entries), recording)
-    check_contents(one, first=2, ticks=6)
-    check_contents(other, first=11, ticks=5)
+    assert_contents(one, first=2, ticks=6)
+    assert_contents(other, first=11, ticks=5)
     assert one.span.task == ("pick" if type_name == fields.TEXT else "")
 
 
@@ -238,8 +241,9 @@ def test_episodes_by_gaps(tmp_path: Path) -> None:
     entries = [entry for tick in (*range(5), *range(40, 46)) for entry in tiny.tick_entries(tick)]
     recording = replace(RECORDING, episodes=EpisodeRule("gap", gap_s=1.0))
     one, other = sound(write(tmp_path / "bag", entries), recording)
-    check_contents(one, ticks=5)
-    check_contents(other, first=40, ticks=6)
+    assert [(e.span.index, e.ticks) for e in (one, other)] == [(0, 5), (1, 6)]
+    assert_contents(one, ticks=5)
+    assert_contents(other, first=40, ticks=6)
 
 
 def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
@@ -272,7 +276,7 @@ def test_two_files_of_a_split_bag_follow_one_another(tmp_path: Path) -> None:
         bag = write(tmp_path / f"bag_{part}", chosen)
         (bag / f"bag_{part}.mcap").rename(folder / f"bag_{part}.mcap")
     episodes, verdict = decode_bag(folder, RECORDING)
-    check_contents(episodes[0])
+    assert_contents(episodes[0])
     assert [fault.where for fault in verdict.faults] == ["metadata.yaml"]
 
 

@@ -14,7 +14,8 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
-from trace_memory_ros.bags.inspection import Proposal, inspect
+from trace_memory_ros.bags.inspection import Proposal, inspect, inspect_bags
+from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.cli.main import main
 
@@ -152,6 +153,93 @@ def test_what_a_person_should_decide_is_noted(tmp_path: Path, change: Callable[[
 def test_a_file_that_is_no_bag_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BagFault, match="holds no storage file"):
         inspect(tmp_path)
+
+
+def joined(entries: list[Entry], names: tuple[str, ...]) -> list[Entry]:
+    """The same with other joints in every message."""
+    for entry in entries:
+        if entry.topic == "joint_states":
+            entry.message.name = list(names)
+    return entries
+
+
+def folder_of_bags(tmp_path: Path) -> Path:
+    """Three alike, one without a camera, one with other joints and half the rate, and one that is none."""
+    folder = tmp_path / "bags"
+    for name in ("a", "b", "c"):
+        write(folder / "day 1" / name, recording_of(10))
+    write(folder / "day 2" / "a", [entry for entry in recording_of(10) if entry.topic != "hand/image"])
+    slow = [entry for k in range(0, 20, 2) for entry in tiny.tick_entries(k)]
+    write(folder / "day 2" / "slow", joined(slow, ("x", "y", "z")[: len(tiny.JOINTS)]))
+    (folder / "day 3").mkdir()
+    (folder / "day 3" / "three.mcap").write_text("no")
+    return folder
+
+
+def test_a_folder_of_bags_gets_one_proposal_and_says_which_bag_is_not_like_it(tmp_path: Path) -> None:
+    folder = folder_of_bags(tmp_path)
+    proposal = inspect_bags(folder, find_bags(folder))
+    alone = inspect(folder / "day 1" / "a").recording
+    assert alone is not None and proposal.recording is not None
+    assert [c.name for c in proposal.recording.observation.cameras] == [c.name for c in alone.observation.cameras]
+    assert proposal.recording.observation.joints == tiny.JOINTS
+    assert proposal.bag == f"{folder} (5 bags)"
+    assert proposal.topics["/hand/image"].info.messages == 40
+    assert set(proposal.differences) == {"day 2/a", "day 2/slow"}
+    assert proposal.differences["day 2/a"] == ["lacks /hand/image (camera hand)"]
+    slow = " ".join(proposal.differences["day 2/slow"])
+    assert "/joint_states names x, y" in slow and "/front/image comes at 5.0 Hz, over all bags at 10.0 Hz" in slow
+    assert [Path(fault.bag).name for fault in proposal.faults] == ["day 3"]
+    (tmp_path / "observation.yaml").write_text(proposal.yaml())
+    assert RecordingConfig.load(tmp_path / "observation.yaml") == proposal.recording
+    assert "# day 2/a: lacks /hand/image (camera hand)" in proposal.yaml()
+
+
+def test_topics_that_few_bags_hold_are_left_out_and_other_types_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "bags"
+    for name in ("a", "b", "c"):
+        write(folder / name, recording_of(10))
+    extra = [
+        Entry("side/image", fields.IMAGE, stamp_of(k), make.image(tiny.pixels(k, 1), stamp_of(k))) for k in range(10)
+    ]
+    twist = [Entry("odom", fields.TWIST, stamp_of(k), make.twist_stamped((0.1, 0, 0), stamp_of(k))) for k in range(10)]
+    write(folder / "d", [*(e for e in recording_of(10) if e.topic != "odom"), *twist, *extra])
+    proposal = inspect_bags(folder, find_bags(folder))
+    assert proposal.recording is not None
+    assert "side" not in [camera.name for camera in proposal.recording.observation.cameras]
+    assert "/side/image is in 1 of 4 bags and left out" in proposal.notes
+    assert proposal.differences == {
+        "d": [
+            "/odom is geometry_msgs/msg/TwistStamped, in most bags nav_msgs/msg/Odometry",
+            "holds /side/image, which the proposal leaves out",
+        ]
+    }
+
+
+def test_a_folder_whose_bags_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    for name in ("one.mcap", "two.mcap"):
+        (tmp_path / name).write_text("no")
+    with pytest.raises(BagFault, match="holds 2 bags of which none can be read"):
+        inspect_bags(tmp_path, find_bags(tmp_path))
+
+
+def test_inspecting_a_folder_names_every_bag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = folder_of_bags(tmp_path)
+    assert main(["bags", "inspect", str(folder), "--out", str(tmp_path / "observation.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "differs: day 2/a: lacks /hand/image (camera hand)" in said
+    for name in ("day 1/a", "day 1/b", "day 1/c"):
+        assert f"{folder / name}: ok (1 episodes, 10 of 10 ticks usable)" in said
+    assert f"{folder / 'day 2' / 'a'}: unusable" in said
+    assert "day 3: unusable" in said
+
+
+def test_inspecting_a_folder_of_one_bag_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag = write(tmp_path / "bags" / "only", recording_of(10))
+    assert main(["bags", "inspect", str(bag.parent)]) == 0
+    said = capsys.readouterr().out
+    assert f"{bag}: ok (1 episodes, 10 of 10 ticks usable)" in said
+    assert "# Proposed from only;" in said
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,14 @@ from evidence.evidence_examples import decided, evaluation
 from html_pages import assert_needs_nothing_else, parsed, words
 
 from trace_memory_ros.evidence.report.moment_chart import TILES, CameraFrames, moment_chart, tiles
-from trace_memory_ros.evidence.report.page import shown_decisions, write_bag_report
+from trace_memory_ros.evidence.report.moments import shown_decisions
+from trace_memory_ros.evidence.report.page import write_report
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation, FailedBag
 
 COMMAND = "trace-memory evaluate bags --checkpoint weights/origin_trace"
 
 
-def whole(count: int = 12) -> Evaluation:
+def whole(count: int = 24) -> Evaluation:
     """Decisions of both labels, all right; half of them become `left` without earlier evidence."""
     labels = [("left", "right")[i % 2] for i in range(count)]
     episodes = tuple(decided(f"bag_{i}", label, label, "left") for i, label in enumerate(labels))
@@ -30,7 +31,7 @@ def frames(episode: EpisodeEvidence) -> CameraFrames:
 
 
 def page_of(made: Evaluation, tmp_path: Path, **options: object) -> str:
-    return write_bag_report(tmp_path, COMMAND, made, **options).read_text(encoding="utf-8")  # type: ignore[arg-type]
+    return write_report(tmp_path, COMMAND, made, **options).read_text(encoding="utf-8")  # type: ignore[arg-type]
 
 
 def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> None:
@@ -40,12 +41,14 @@ def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> Non
     text = words(page)
     for told in (
         "The policy uses earlier evidence",
-        "6 of 12 decisions (95 % CI 0.25–0.75) to another branch; 12 of 12 are right with all of the past, 6",
+        "turns 12 of 24 decisions (0.50, 95 % CI 0.31–0.69) to another branch.",
+        "Its decisions are right more often than by chance: 24 of 24 decisions (1.00, 95 % CI 0.86–1.00) are right",
+        "with a memory that begins 2 s before the decision: 12 of 24 decisions",
         "95.0 95.0–95.0 97.5 97.5–97.5",
-        "bag_11",
+        "bag_23",
         "bags/broken truncated byte 100 record it again",
         COMMAND,
-        "12 episodes, 480 ticks, 0 of them without usable inputs.",
+        "24 episodes, 960 ticks, 0 of them without usable inputs.",
         "In this checkpoint a transform of the path reaches signatures and the update clock.",
     ):
         assert told in text
@@ -96,10 +99,23 @@ def test_a_page_of_failed_bags_alone(tmp_path: Path) -> None:
 
 
 def test_a_policy_of_the_current_view_is_not_praised(tmp_path: Path) -> None:
-    episodes = tuple(decided(f"bag_{i}", "left", "left", "left") for i in range(12))
+    episodes = tuple(decided(f"bag_{i}", "left", "left", "left") for i in range(20))
     page = page_of(replace(whole(), episodes=episodes), tmp_path)
     assert '<section class="verdict missed">' in page
     assert "Decisions follow the current view only" in page
+
+
+def test_a_policy_that_uses_its_memory_and_is_wrong_is_not_praised(tmp_path: Path) -> None:
+    flip = {"left": "right", "right": "left"}
+    labels = [("left", "right")[i % 2] for i in range(20)]
+    answers = [label if i < 10 else flip[label] for i, label in enumerate(labels)]
+    made = zip(labels, answers, strict=True)
+    episodes = tuple(decided(f"bag_{i}", label, answer, flip[answer]) for i, (label, answer) in enumerate(made))
+    page = page_of(replace(whole(), episodes=episodes), tmp_path)
+    assert '<section class="verdict missed">' in page
+    text = words(page)
+    assert "The policy uses earlier evidence:" in text
+    assert "Its decisions are not right more often than by chance: 10 of 20 decisions" in text
 
 
 def test_wrong_decisions_are_shown_besides_one_of_each_label() -> None:

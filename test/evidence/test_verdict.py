@@ -72,10 +72,14 @@ def test_using_earlier_evidence_and_being_right_are_two_sentences() -> None:
     """Ten of twenty decisions are right, and all hang on earlier evidence."""
     found = verdict(answered(10, 20))
     assert found.sentences == (
-        "The policy uses earlier evidence: a memory that begins 2 s before a decision turns 20 of 20 decisions (1.00, "
-        "95 % CI 0.84–1.00) to another branch.",
-        "Its decisions are not right more often than by chance: 10 of 20 decisions (0.50, 95 % CI 0.30–0.70) are "
-        "right, 0.50 by always taking the most frequent branch.",
+        (
+            "The policy uses earlier evidence: a memory that begins 2 s before a decision turns 20 of 20 decisions "
+            "(1.00, 95 % CI 0.84–1.00) to another branch."
+        ),
+        (
+            "Its decisions are not right more often than by chance: 10 of 20 decisions (0.50, 95 % CI 0.30–0.70) are "
+            "right, 0.50 by always taking the most frequent branch."
+        ),
     )
     figures = found.figures()
     assert figures["answer"] == "earlier evidence"
@@ -95,8 +99,10 @@ def test_one_label_alone_is_no_feat() -> None:
 
 def test_the_details_say_what_the_past_is_worth_and_which_moment_matters() -> None:
     assert verdict(of(20, 20)).details == (
-        "right with all of the past: 20 of 20 decisions (1.00, 95 % CI 0.84–1.00); with a memory that begins 2 s before "
-        "the decision: 0 of 20 decisions (0.00, 95 % CI 0.00–0.16)",
+        (
+            "right with all of the past: 20 of 20 decisions (1.00, 95 % CI 0.84–1.00); with a memory that begins 2 s "
+            "before the decision: 0 of 20 decisions (0.00, 95 % CI 0.00–0.16)"
+        ),
         "the moment that matters most lies 3.0 s before the decision (median)",
     )
 

@@ -18,7 +18,7 @@ ABSENT = (
     "ament_index_python", "diffusers", "huggingface_hub", "launch", "lerobot", "mujoco", "ray", "rclpy", "rosbag2_py",
     "studies", "trace_memory_ros.msg", "transforms3d",
 )  # fmt: skip
-PATIENCE_S = 170
+PATIENCE_S = 500
 
 # Run by Python itself before anything else: what an environment without ROS and without extras does not have.
 BLOCKER = f"""

@@ -14,6 +14,8 @@ import trace_memory_ros
 from trace_memory_ros.cli.main import remedy
 
 ROOT = Path(__file__).parents[2]
+# Each command is a process that imports all of torch; on a busy machine a few of them take minutes.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")

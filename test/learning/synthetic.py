@@ -9,6 +9,7 @@ from trace_memory_ros.runtime.clock import EveryTicks
 
 TICKS = 24
 BRANCH_TICK = 16
+STAMPS_NS = np.arange(TICKS) * 100_000_000
 JOINTS = ("shoulder", "elbow", "wrist")
 ACTIONS = (*JOINTS, "gripper")
 OBSERVATION = ObservationConfig(
@@ -34,7 +35,7 @@ def pair(seed: int) -> tuple[Demonstration, Demonstration]:
         seen[:4, 0, 2:14, 2:14] = (220, 30, 30) if cue else (30, 30, 220)
         actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
         actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
-        demos.append(Demonstration(f"{seed} {cue}", str(seed), seen, state, actions, (BRANCH_TICK,), (cue,)))
+        demos.append(Demonstration(f"{seed} {cue}", str(seed), STAMPS_NS, seen, state, actions, (BRANCH_TICK,), (cue,)))
     return demos[0], demos[1]
 
 

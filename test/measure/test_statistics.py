@@ -104,6 +104,17 @@ def test_t_interval_against_a_worked_example() -> None:
     assert t_interval([2.0, 2.0]) == (2.0, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("n", "quantile"), [(2, 12.7062), (3, 4.30265), (5, 2.77645), (11, 2.22814), (31, 2.04227), (1001, 1.96234)]
+)
+def test_t_interval_has_the_published_quantiles(n: int, quantile: float) -> None:
+    values = np.zeros(n)
+    values[0] = 1.0
+    interval = t_interval(values)
+    half = quantile * values.std(ddof=1) / math.sqrt(n)
+    assert interval == pytest.approx((1 / n - half, 1 / n + half), rel=1e-5)
+
+
 def test_t_interval_covers_the_truth_as_often_as_it_says() -> None:
     draws = np.random.default_rng(0).normal(3.0, 2.0, (4000, 4))
     covered = [low <= 3.0 <= high for low, high in map(t_interval, draws)]

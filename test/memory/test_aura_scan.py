@@ -13,6 +13,7 @@ from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 DIMS = MemoryDims(content=11, signature=0, width=10, slots=1)
 GATES: dict[str, dict[str, Any]] = {
     "straight_through": {},
+    "code alone": {"tokens": "code"},
     "gumbel": {"gate": "gumbel"},
     "token": {"gate_signal": "token"},
     "always": {"gate": "always"},
@@ -23,7 +24,8 @@ GATES: dict[str, dict[str, Any]] = {
 
 def memory(gate: str) -> AuraMemory:
     torch.manual_seed(0)
-    config = AuraConfig(key_width=5, value_width=7, gate_hidden=9, gate_bias=2.0, temperature=0.7, **GATES[gate])
+    sizes = {"key_width": 5, "value_width": 7, "gate_hidden": 9, "gate_bias": 2.0, "temperature": 0.7}
+    config = AuraConfig(**{"tokens": "rows", **sizes, **GATES[gate]})
     built = AuraMemory(DIMS, config)
     built.surprise.update(torch.rand(50) * 3)
     if built.gate is not None:  # Decisions that depend on everything the gate sees, and clearly so.

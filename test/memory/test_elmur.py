@@ -178,10 +178,10 @@ def test_offsets_beyond_reach_share_a_bias() -> None:
 def test_no_number_in_the_state_grows_with_the_episode(inputs: Inputs) -> None:
     memory = make().float()
     state: State = memory.initial_state(2)
-    xs = inputs(2, 997)
+    xs = inputs(2, 197)
     seen = []
     for _ in range(3):
-        states, state, _ = memory.scan(xs, state, torch.ones(2, 997, dtype=torch.bool))
+        states, state, _ = memory.scan(xs, state, torch.ones(2, 197, dtype=torch.bool))
         seen.append(ElmurState(*states))
     assert max(int(s.age.max()) for s in seen) == (DIMS.slots - 1) * 4 + 1
     assert max(int(s.fill.max()) for s in seen) == 4

@@ -109,7 +109,7 @@ def test_a_gate_learns_to_write_the_cue_alone() -> None:
     memory = registry.build("gru+gate", dims, {"hidden": 8, "rho": 0.15, "ramp_from": 0.2, "ramp": 0.5})
     head = torch.nn.Linear(8, 1)
     optimiser = torch.optim.Adam([*memory.parameters(), *head.parameters()], lr=1e-2)
-    steps, generator = 250, torch.Generator().manual_seed(1)
+    steps, generator = 150, torch.Generator().manual_seed(1)
     rows, mask = torch.arange(64), torch.ones(64, 12, dtype=torch.bool)
     for step in range(steps + 1):
         memory.train(step < steps)
@@ -136,8 +136,8 @@ def test_a_gate_learns_to_write_the_cue_alone() -> None:
 def test_a_penalty_on_writes_leaves_those_that_matter_most(rate_of: str, writes_left: int) -> None:
     """A gate that opens everywhere, a little surer at some steps, under nothing but the penalty."""
     logit = torch.linspace(0.5, 0.6, 100).requires_grad_()
-    optimiser, mask = torch.optim.SGD([logit], lr=1.0), torch.ones(100, dtype=torch.bool)
-    for _ in range(5000):
+    optimiser, mask = torch.optim.SGD([logit], lr=5.0), torch.ones(100, dtype=torch.bool)
+    for _ in range(1000):
         optimiser.zero_grad()
         rate_penalty(torch.sigmoid(logit), mask, 0.155, rate_of).backward()
         optimiser.step()

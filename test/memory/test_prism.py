@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -42,8 +43,8 @@ def attention(layer: GatedLayer, x: Tensor, keys: list[Tensor], values: list[Ten
             k = key[head * size : (head + 1) * size]
             score = torch.zeros((), dtype=q.dtype)
             for pair in range(size // 2):
-                a, b = complex(0, -age * float(layer.frequency[pair])), pair + size // 2
-                turned = torch.complex(k[pair], k[b]) * torch.exp(torch.tensor(a, dtype=torch.complex128))
+                turn, b = cmath.exp(complex(0, -age * float(layer.frequency[pair]))), pair + size // 2
+                turned = torch.complex(k[pair], k[b]) * turn
                 score = score + (torch.complex(q[pair], q[b]).conj() * turned).real
             scores.append(score / math.sqrt(size))
         share = torch.softmax(torch.stack(scores), dim=0)
@@ -97,7 +98,7 @@ def naive_vectors(memory: PrismMemory, contents: Tensor, writes: Tensor) -> Tens
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("steps", [1, 4, 9])
+@pytest.mark.parametrize("steps", [1, 7])
 def test_the_module_equals_the_equations(options: dict[str, Any], steps: int, inputs: Inputs) -> None:
     memory = make(**options)
     mask = torch.rand(3, steps, generator=torch.Generator().manual_seed(3)) < torch.tensor([[1.1], [0.6], [0.3]])

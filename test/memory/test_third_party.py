@@ -14,6 +14,7 @@ from policies.installed import install
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.testing.inputs import mechanisms
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "leaky_memory"
@@ -103,37 +104,31 @@ def installed(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def contract(shelf: Path, cwd: Path, *options: str) -> tuple[int, str]:
-    """Exit status and output of the contract suite as another package's author runs it."""
-    command = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
-    command += ["--pyargs", "trace_memory_ros.testing", *options]
-    paths = [str(shelf), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=150, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_good_memories_pass_the_contract_and_a_bad_one_is_found(shelf: Path, tmp_path: Path) -> None:
-    """Without options the suite takes every installed memory; `-k` picks some."""
-    status, output = contract(shelf, tmp_path, "-k", "leaky or filed or mixing")
-    failed = {line.split("::")[1].partition(" ")[0] for line in output.splitlines() if line.startswith("FAILED")}
-    assert status == 1, output
-    assert {f"test_episodes_of_a_batch_do_not_mix[mixing{behind}]" for behind in ("", "+gate")} <= failed
-    assert all("[mixing" in test for test in failed), output
-    passed = int(re.search(r"(\d+) passed", output)[1])
-    assert passed + len(failed) == 3 * chosen_by_name(shelf, tmp_path)
-
-
-def chosen_by_name(shelf: Path, cwd: Path) -> int:
-    """How many tests `--memory leaky` chooses; all are of it, bare and gated."""
-    status, output = contract(
-        shelf, cwd, "-p", "trace_memory_ros.testing.options", "--memory", "leaky", "--collect-only"
+    """As another package's author runs the suite, on three memories at once."""
+    names = ("leaky", "filed", "mixing")
+    command = [sys.executable, "-m", "pytest", "-q", "-rfp", "-p", "no:cacheprovider"]
+    command += ["--pyargs", "trace_memory_ros.testing", "-p", "trace_memory_ros.testing.options"]
+    command += [word for name in names for word in ("--memory", name)]
+    paths = filter(None, [str(shelf), str(ROOT), os.environ.get("PYTHONPATH")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed, passed = (
+        set(re.findall(rf"^{word} .*::(\S+\])", done.stdout, re.MULTILINE)) for word in ("FAILED", "PASSED")
     )
-    assert status == 0, output
-    chosen = [line for line in output.splitlines() if "::" in line]
-    assert all("[leaky" in test for test in chosen)
-    assert any("[leaky+gate" in test for test in chosen)
-    return len(chosen)
+    assert {f"test_episodes_of_a_batch_do_not_mix[mixing{behind}]" for behind in ("", "+gate")} <= failed
+    assert all("[mixing" in test for test in failed), done.stdout
+    of = {name: {test for test in passed | failed if f"[{name}" in test or f"-{name}" in test} for name in names}
+    assert len(of["leaky"]) == len(of["filed"]) == len(of["mixing"]) > 30
+    assert len(passed | failed) == sum(map(len, of.values()))
+
+
+def test_without_a_name_every_known_memory_is_tested(installed: None) -> None:
+    bare, behind = mechanisms(None)
+    assert {"leaky", "filed", "trace", "prism"} <= set(bare) == set(registry.names())
+    assert behind == [f"{name}+gate" for name in bare]
+    assert mechanisms(["leaky+gate", "leaky"]) == (["leaky"], ["leaky+gate"])
 
 
 def test_a_memory_of_an_installed_package_is_known_by_name(installed: None) -> None:

@@ -72,6 +72,14 @@ def test_parameters_given_at_launch_are_declared_by_the_nodes(tree: ast.Module) 
             assert {ast.literal_eval(key) for key in given.keys if key} <= set(specs(table))
 
 
+def test_nodes_end_with_the_launch_and_only_a_checked_rviz_is_started(tree: ast.Module) -> None:
+    assert len(calls(tree, "surroundings")) == len(calls(tree, "rviz")) == 1
+    assert "rviz2" not in ast.unparse(tree)
+    shared = ast.parse((ROOT / "trace_memory_ros" / "nodes" / "launching.py").read_text())
+    (start,) = (f for f in shared.body if isinstance(f, ast.FunctionDef) and "rviz2" in ast.unparse(f))
+    assert len(calls(start, "rviz_missing")) == 1
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("launch_ros") is None,
     reason="launch_ros is not installed: it comes with a ROS 2 installation, not from PyPI",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fixtures import damage
 
 from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.nodes.node_client import EpisodeFailed
@@ -55,15 +56,11 @@ def test_a_bad_checkpoint_fails_loudly_and_can_be_mended(
     assert lone_node.stop() == 0
 
 
-@pytest.mark.parametrize("module", ["memory_node", "policy_node"])
 def test_autostart_with_a_damaged_checkpoint_ends_the_process(
-    module: str, tmp_path: Path, domain_id: int, checkpoints: dict[str, Path]
+    tmp_path: Path, domain_id: int, checkpoints: dict[str, Path]
 ) -> None:
-    damaged = tmp_path / "damaged"
-    damaged.mkdir()
-    (damaged / "config.yaml").write_text((checkpoints["trace"] / "config.yaml").read_text())
-    (damaged / "model.safetensors").write_bytes((checkpoints["trace"] / "model.safetensors").read_bytes()[:-100])
-    spec = NodeSpec(module, {"checkpoint": str(damaged), "autostart": True}, namespace="damaged")
+    damaged = damage(checkpoints["trace"], tmp_path / "damaged")
+    spec = NodeSpec("memory_node", {"checkpoint": str(damaged), "autostart": True}, namespace="damaged")
     process = NodeProcess(spec, tmp_path, private_environment(domain_id))
     with pytest.raises(NodeFailed, match="exit code 1"):
         process.wait_ready(PATIENCE_S)

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures import tiny_checkpoint
+from fixtures import damage, tiny_checkpoint
 from nodes.conftest import READY_S
 from nodes.robot import CAMERAS, Robot, picture, posture
 from policies.installed import install, slow_project
 
+from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
-from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.node_client import EpisodeFailed
+from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.checkpoint import PolicyConfig
@@ -42,8 +44,9 @@ def slow_checkpoint(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("slow")
-    install(slow_project(path / "project"), path / "site")
+    install(path / "site", slow_project(path / "project"))
     slow_checkpoint(path)
+    damage(path / "tiny", path / "damaged")
     return path
 
 
@@ -122,23 +125,33 @@ def test_ticks_and_memory_go_on_while_a_slow_policy_thinks(robot: Robot, folder:
     robot.wait(late, "late_chunks in /diagnostics")
 
 
-def test_a_family_that_is_not_installed_fails_configuration_by_name(folder: Path, domain_id: int) -> None:
-    spec = NodeSpec("policy_node", {"checkpoint": str(folder / "slow"), "autostart": True}, namespace="bare")
+@pytest.fixture(scope="module")
+def bare(folder: Path, domain_id: int) -> Iterator[tuple[NodeProcess, EpisodeClient]]:
+    """An unconfigured policy_node that does not see the installed package."""
+    spec = NodeSpec("policy_node", namespace="bare")
     process = NodeProcess(spec, folder / "logs", private_environment(domain_id))
-    try:
-        with pytest.raises(NodeFailed, match=r"policy family 'slow' is unknown here: there are act, diffusion"):
-            process.wait_ready(READY_S)
-    finally:
-        process.stop()
+    with EpisodeClient(domain_id, "bare") as client:
+        assert client.state("policy_node", READY_S) == "unconfigured"
+        yield process, client
+    assert process.stop() == 0, process.log[-2000:]
 
 
-def test_actuators_of_another_robot_fail_configuration_naming_both(folder: Path, domain_id: int) -> None:
-    model = {"checkpoint": str(folder / "tiny"), "autostart": True, "actuators": "lift, grip"}
-    process = NodeProcess(
-        NodeSpec("policy_node", model, namespace="lift"), folder / "logs", private_environment(domain_id)
-    )
-    try:
-        with pytest.raises(NodeFailed, match=r"commands left_joint_1, .* and nothing for lift, grip of parameter"):
-            process.wait_ready(READY_S)
-    finally:
-        process.stop()
+@pytest.mark.parametrize(
+    ("model", "actuators", "named"),
+    [
+        ("slow", "", ["policy family 'slow' is unknown here: there are act, diffusion"]),
+        ("tiny", "lift, grip", ["commands left_joint_1, ", " and nothing for lift, grip of parameter"]),
+        ("damaged", "", ["damaged, truncated or another model's"]),
+    ],
+    ids=["a family that is not installed", "actuators of another robot", "a damaged checkpoint"],
+)
+def test_what_cannot_act_fails_configuration_by_name(
+    bare: tuple[NodeProcess, EpisodeClient], folder: Path, model: str, actuators: str, named: list[str]
+) -> None:
+    process, client = bare
+    client.set_parameters("policy_node", {"checkpoint": str(folder / model), "actuators": actuators})
+    with pytest.raises(EpisodeFailed, match="configure"):
+        client.change_state("policy_node", "configure")
+    assert client.state("policy_node") == "unconfigured"
+    for text in named:
+        process.wait_log(text)

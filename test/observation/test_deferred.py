@@ -62,7 +62,7 @@ def run(sent: list[tuple[str, int, dict[str, Any]]], defer: bool) -> list[Any]:
 
 
 @given(messages())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_deferring_changes_nothing(sent: list[tuple[str, int, dict[str, Any]]]) -> None:
     assert run(sent, defer=True) == run(sent, defer=False)
 

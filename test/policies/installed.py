@@ -59,10 +59,10 @@ py-modules = ["slow_policy"]
 """
 
 
-def install(project: Path, target: Path) -> None:
-    """`pip install` of a project folder into `target`, without its dependencies."""
+def install(target: Path, *projects: Path) -> None:
+    """`pip install` of project folders into `target`, without their dependencies."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--no-build-isolation", "--no-index", "--target", str(target), str(project)]
+    command += ["--no-build-isolation", "--no-index", "--target", str(target), *map(str, projects)]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 

@@ -22,8 +22,7 @@ OPTIONS = {"action_names": ["a", "b"], "condition": {"tokens": 1, "width": 3, "a
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
-    install(copy_of_example(folder / "example"), folder / "site")
-    install(slow_project(folder / "slow"), folder / "site")
+    install(folder / "site", copy_of_example(folder / "example"), slow_project(folder / "slow"))
     return folder / "site"
 
 

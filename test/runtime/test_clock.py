@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock, rule_from_dict
+from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, SinceWrite, UpdateClock, rule_from_dict
 
 rules = st.one_of(
     st.builds(EveryTicks, st.integers(1, 9)),
@@ -101,3 +104,44 @@ def test_path_is_counted_under_either_rule() -> None:
 def test_bad_rules_are_named(data: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         rule_from_dict(data)
+
+
+@dataclass(frozen=True)
+class EverySeconds:
+    """A rule of time, as a third party would add it."""
+
+    seconds: float
+
+    @property
+    def deadband(self) -> float:
+        return 0.0
+
+    def reached(self, since: SinceWrite) -> bool:
+        return since.elapsed_ns >= self.seconds * 1e9
+
+    def scaled(self, factor: float) -> EverySeconds:
+        return EverySeconds(self.seconds * factor)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "every_seconds", "seconds": self.seconds}
+
+
+def test_a_rule_of_time_sees_stamps_and_restores() -> None:
+    states, stamps = walk(0, 9), np.array([0, 1, 2, 5, 6, 9, 20, 21, 23]) * 100_000_000
+    clock = UpdateClock(EverySeconds(0.3))
+    assert np.flatnonzero(clock.write_mask(states, stamps)).tolist() == [0, 3, 5, 6, 8]
+    assert np.flatnonzero(UpdateClock(clock.rule.scaled(2.0)).write_mask(states, stamps)).tolist() == [0, 4, 6]
+    answers = []
+    for state, stamp_ns in zip(states, stamps.tolist(), strict=True):
+        saved, clock = clock.snapshot(), UpdateClock(clock.rule)
+        clock.restore(saved)
+        answers.append(clock.due(state, stamp_ns))
+    assert answers == clock.write_mask(states, stamps).tolist()
+    with pytest.raises(ValueError, match="needs stamps"):
+        clock.write_mask(states)
+
+
+def test_a_coarser_rule_is_of_the_same_kind() -> None:
+    assert PathLength(0.5, 0.2).scaled(4.0) == PathLength(2.0, 0.2)
+    assert EveryTicks(2).scaled(1.6) == EveryTicks(3)
+    assert EveryTicks(1).scaled(0.1) == EveryTicks(1)

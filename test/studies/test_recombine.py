@@ -26,7 +26,11 @@ def twins(cues: int = 2, overwritten: bool = True) -> Twins:
         actions = state[:, :16].astype(np.float32)
         answers = tuple((which + k) % 2 for k in range(cues))
         shown = np.arange(ticks) < 19
-        both.append(Demonstration(f"3 {which}", "3", images, state, actions, decisions, answers, shown=shown))
+        both.append(
+            Demonstration(
+                f"3 {which}", "3", np.arange(len(state)), images, state, actions, decisions, answers, shown=shown
+            )
+        )
     return both[0], both[1]
 
 

@@ -52,12 +52,15 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     if not outcome.success or len(decisions) != len(scenario.answers):
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
     stacked = np.stack(images), np.stack(states), np.stack(actions)
-    return _named(scenario, *stacked, tuple(decisions), scenario.answers, shown=np.array(shown))
+    return _named(scenario, config, *stacked, tuple(decisions), scenario.answers, shown=np.array(shown))
 
 
-def _named(scenario: Scenario, *arrays: Any, **more: Any) -> Demonstration:
+def _named(
+    scenario: Scenario, config: ObservationConfig, images: NDArray[np.uint8], *arrays: Any, **more: Any
+) -> Demonstration:
     scene = f"{scenario.task} {scenario.seed}"
-    return Demonstration(f"{scene} {scenario.cue}", scene, *arrays, **more)
+    stamps_ns = np.arange(len(images), dtype=np.int64) * config.period_ns
+    return Demonstration(f"{scene} {scenario.cue}", scene, stamps_ns, images, *arrays, **more)
 
 
 def _cache_key(config: ObservationConfig) -> str:
@@ -90,12 +93,12 @@ def _save(path: Path, demo: Demonstration) -> None:
         )
 
 
-def _load(path: Path, scenario: Scenario) -> Demonstration:
+def _load(path: Path, scenario: Scenario, config: ObservationConfig) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
         arrays = data["images"], data["state"], data["actions"]
         # Recordings of one cue that were made before there could be more lack these.
         ticks = data["decision_ticks"].tolist() if "decision_ticks" in data else [int(data["branch_tick"])]
-        return _named(scenario, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))
+        return _named(scenario, config, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))
 
 
 def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:
@@ -151,5 +154,5 @@ def collect(
     """Counterfactual pairs of `task`, rendered once into `cache` (see `render`) and read back after."""
     folder = _folder(cache, task, config)
     for pair in render(task, seeds, config, cache, workers, scenario_of):
-        one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario) for scenario in pair)
+        one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario, config) for scenario in pair)
         yield one, other

@@ -37,7 +37,7 @@ class BranchTrack:
     malformed: int = 0
 
     def take(self, raw: RawMessage) -> None:
-        """Add a String or integer, which counts from its log time, or an EpisodeStatus once it tells a branch."""
+        """Add a String or integer, which counts from its log time, or an EpisodeStatus once it holds a branch."""
         try:
             cdr = Cdr(raw.data)
             if raw.type_name == fields.STATUS:

@@ -16,7 +16,7 @@ from trace_memory_ros.bags.judge import episode_faults
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
-from trace_memory_ros.bags.ticks import Listener, SpanTicks
+from trace_memory_ros.bags.ticks import MessageHandler, SpanTicks
 from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
@@ -49,7 +49,7 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
     config = recording.observation
     commands = None if recording.actions is None else CommandTrack(recording.actions, span.begin_stamp_ns)
     marks = BranchTrack()
-    ticks = SpanTicks(reader, recording, span, _listeners(recording, commands, marks))
+    ticks = SpanTicks(reader, recording, span, _handlers(recording, commands, marks))
     seen = list(ticks)
     stamps = [observation.stamp_ns for observation in seen]
     actions = None if commands is None else commands.labels(stamps)
@@ -75,21 +75,23 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
     )
 
 
-def _listeners(recording: RecordingConfig, commands: CommandTrack | None, marks: BranchTrack) -> dict[str, Listener]:
-    found: dict[str, list[Listener]] = {}
+def _handlers(
+    recording: RecordingConfig, commands: CommandTrack | None, marks: BranchTrack
+) -> dict[str, MessageHandler]:
+    found: dict[str, list[MessageHandler]] = {}
     if commands is not None:
         found.setdefault(recording.topic(commands.config.topic), []).append(commands.take)
     if recording.branches is not None and recording.branches.topic:
         found.setdefault(recording.topic(recording.branches.topic), []).append(marks.take)
-    return {topic: _each(listeners) for topic, listeners in found.items()}
+    return {topic: _each(handlers) for topic, handlers in found.items()}
 
 
-def _each(listeners: list[Listener]) -> Listener:
-    def hear(raw: RawMessage) -> None:
-        for listener in listeners:
-            listener(raw)
+def _each(handlers: list[MessageHandler]) -> MessageHandler:
+    def handle(raw: RawMessage) -> None:
+        for handler in handlers:
+            handler(raw)
 
-    return hear
+    return handle
 
 
 def _branches(

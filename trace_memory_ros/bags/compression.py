@@ -71,7 +71,7 @@ def unpack_file(source: Path, target: Path) -> str:
 
 
 def _unpack(engine: object, data: bytes | memoryview, limit: int, name: str) -> bytes:
-    # One byte more than allowed tells a lie about the size from the truth.
+    # One byte more than allowed shows that the size which the header claims is wrong.
     try:
         raw: bytes = engine.decompress(data, limit + 1)  # type: ignore[attr-defined]
     except (zstd.ZstdError, RuntimeError, EOFError, MemoryError, ValueError) as error:

@@ -17,7 +17,7 @@ from trace_memory_ros.observation.sink import Sink
 
 
 class BagSink(Sink, Protocol):
-    """A sink that also hears of messages whose contents cannot be read."""
+    """A sink that also takes messages whose contents cannot be read."""
 
     def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict: ...
 

@@ -42,7 +42,7 @@ class EpisodeSpan:
 
     @property
     def bounded(self) -> bool:
-        """Whether header stamps, too, tell what belongs to it."""
+        """Whether header stamps, too, decide what belongs to it."""
         return self.begin_stamp_ns > FIRST_NS or self.end_stamp_ns < LAST_NS
 
 
@@ -112,7 +112,7 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
             malformed += 1
             continue
         same = next((reports for reports in reversed(seen) if report.continues(reports)), None)
-        # A finished status that is kept for late joiners tells of an episode before the recording.
+        # A finished status that is kept for late joiners is of an episode before the recording.
         if same is not None and report.status.phase in (RUNNING, FINISHED):
             same.append(report)
         elif report.status.phase == RUNNING:
@@ -133,7 +133,7 @@ class _Report(NamedTuple):
     status: fields.Status
 
     def continues(self, reports: list[_Report]) -> bool:
-        """Whether it tells of the episode of `reports`: the same number, and not running again after its end."""
+        """Whether it is of the episode of `reports`: the same number, and not running again after its end."""
         if self.status.episode != reports[0].status.episode:
             return False
         ends = [report.stamp_ns for report in reports if report.status.phase == FINISHED]

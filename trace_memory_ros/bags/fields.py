@@ -49,7 +49,7 @@ class TrajectoryPoint(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Of an EpisodeStatus what episodes and branches are told by."""
+    """Of an EpisodeStatus what episodes and branches are cut by."""
 
     task: str
     episode: int
@@ -124,7 +124,7 @@ def trajectory(cdr: Cdr) -> tuple[tuple[str, ...], list[TrajectoryPoint]]:
 
 
 def status(cdr: Cdr) -> Status:
-    """What an EpisodeStatus says after its header."""
+    """The fields of an EpisodeStatus after its header."""
     task = cdr.text()
     episode = cdr.unsigned()
     seed = int(cdr.unpack("q", 8)[0])

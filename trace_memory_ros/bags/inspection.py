@@ -1,10 +1,10 @@
-"""Proposes a recording configuration from what a bag holds, and names what it lacks."""
+"""Proposes a recording configuration from what a bag, or a folder of them, holds, and names what is missing."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
-from trace_memory_ros.bags.survey import TopicSurvey, survey
+from trace_memory_ros.bags.survey import TopicSurvey, merged, survey
 from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig, ObservationConfig
 
 TICK_MS = 100
@@ -33,7 +34,8 @@ Surveys = Mapping[str, TopicSurvey]
 class Proposal:
     """What `inspect` found. recording: None where no observation can be made. uses: topic -> what it is taken for.
 
-    missing: what an imitation learner needs and the bag lacks. notes: what a person should decide.
+    missing: what an imitation learner needs and the bag lacks. notes: what a person should decide. differences: of
+    several bags, bag -> in what it is not as the proposal says.
     """
 
     bag: str
@@ -43,12 +45,14 @@ class Proposal:
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[BagFault] = field(default_factory=list)
+    differences: dict[str, list[str]] = field(default_factory=dict)
 
     def yaml(self) -> str:
         """The proposal as a file that `RecordingConfig.load` reads; empty where there is none."""
         if self.recording is None:
             return ""
         comments = [f"# missing: {text}" for text in self.missing] + [f"# {text}" for text in self.notes]
+        comments += [f"# {bag}: {text}" for bag, texts in self.differences.items() for text in texts]
         head = [f"# Proposed from {Path(self.bag).name}; docs/how-to/bags.md explains every key.", *comments]
         plain: dict[str, Any] = self.recording.to_dict()
         body: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=110)
@@ -60,6 +64,52 @@ def inspect(bag: str | Path) -> Proposal:
     with BagReader(bag) as reader:
         topics = survey(reader)
         proposal = Proposal(str(bag), topics, faults=reader.faults)
+    _fill(proposal)
+    return proposal
+
+
+def inspect_bags(folder: str | Path, bags: Sequence[Path]) -> Proposal:
+    """Propose one configuration for all `bags` of `folder`, and say what is otherwise in which of them.
+
+    A topic counts where at least half of the bags hold it. A bag that cannot be read is left out and in `faults`.
+    Raises BagFault where none can.
+    """
+    surveys: dict[str, Surveys] = {}
+    faults: list[BagFault] = []
+    for bag in bags:
+        try:
+            with BagReader(bag) as reader:
+                surveys[str(bag.relative_to(folder))] = survey(reader)
+                faults += reader.faults
+        except BagFault as fault:
+            faults += [*fault.also, fault]
+    if not surveys:
+        raise BagFault(folder, f"holds {len(bags)} bags of which none can be read", "folder", faults[0].remedy)
+    proposal = Proposal(f"{folder} ({len(surveys)} bags)", merged(list(surveys.values())), faults=faults)
+    rare = _drop_rare(proposal, surveys)
+    _fill(proposal)
+    proposal.differences = {
+        name: found
+        for name, topics in surveys.items()
+        if (found := differences(topics, proposal.topics, proposal.uses, rare))
+    }
+    return proposal
+
+
+def _drop_rare(proposal: Proposal, surveys: Mapping[str, Surveys]) -> set[str]:
+    """Leave out topics that less than half of the bags hold; returns those that could have been used."""
+    holders = {name: sum(name in topics for topics in surveys.values()) for name in proposal.topics}
+    rare = {name for name, count in holders.items() if 2 * count < len(surveys)}
+    used = {name for name in rare if proposal.topics[name].readable}
+    for name in sorted(used):
+        proposal.notes.append(f"{name} is in {holders[name]} of {len(surveys)} bags and left out")
+    proposal.topics = {name: found for name, found in proposal.topics.items() if name not in rare}
+    return used
+
+
+def _fill(proposal: Proposal) -> None:
+    """Propose from the topics, and say what is missing and what a person should decide."""
+    topics = proposal.topics
     cameras = _cameras(proposal)
     joints, streams = _joints(proposal)
     base = _base(proposal)
@@ -74,7 +124,7 @@ def inspect(bag: str | Path) -> Proposal:
             "without them a bag can be replayed and evaluated, not learned from"
         )
     if not cameras or not streams:
-        return proposal
+        return
     period_ms = _tick_period(proposal)
     observation = ObservationConfig(
         cameras=tuple(CameraConfig(n, t, _stale_ms(topics["/" + t], period_ms), transport=k) for n, t, k in cameras),
@@ -91,7 +141,6 @@ def inspect(bag: str | Path) -> Proposal:
         deadline_ms=2 * period_ms,
     )
     proposal.recording = RecordingConfig(observation, actions, _episodes(proposal, cameras[0][1]), _branches(proposal))
-    return proposal
 
 
 def _relative(topic: str) -> str:
@@ -100,7 +149,7 @@ def _relative(topic: str) -> str:
 
 def _of_type(proposal: Proposal, *types: str) -> dict[str, TopicSurvey]:
     """Topics of these types that hold readable messages, most messages first."""
-    chosen = {n: s for n, s in proposal.topics.items() if s.info.type_name in types and s.stamps_ns}
+    chosen = {n: s for n, s in proposal.topics.items() if s.info.type_name in types and s.readable}
     return dict(sorted(chosen.items(), key=lambda item: -item[1].info.messages))
 
 
@@ -110,7 +159,7 @@ def _cameras(proposal: Proposal) -> list[tuple[str, str, str]]:
     images = _of_type(proposal, fields.IMAGE, fields.COMPRESSED)
     for topic in sorted(images, key=lambda name: (images[name].info.type_name != fields.IMAGE, name)):
         compressed = images[topic].info.type_name == fields.COMPRESSED
-        layout = images[topic].formats.most_common(1)[0][0] if images[topic].formats else ""
+        layout = images[topic].main_format
         if layout.startswith(DEPTHS) or "compressedDepth" in layout:
             proposal.notes.append(f"{topic} is depth and left out: add it as a camera if the policy shall see it")
         elif compressed and topic.removesuffix("/compressed") in images:
@@ -142,8 +191,8 @@ def _joints(proposal: Proposal) -> tuple[tuple[str, ...], list[tuple[str, str, t
     joints: list[str] = []
     streams: list[tuple[str, str, tuple[str, ...]]] = []
     states = {t: s for t, s in _of_type(proposal, fields.JOINTS).items() if not COMMAND_WORDS.search(t)}
-    for topic, found in sorted(states.items(), key=lambda item: (-len(_main_names(item[1])), item[0])):
-        names = _main_names(found)
+    for topic, found in sorted(states.items(), key=lambda item: (-len(item[1].main_names), item[0])):
+        names = found.main_names
         new = tuple(name for name in names if name not in joints)
         if not new:
             proposal.notes.append(f"{topic} gives no joint that another topic does not give: left out")
@@ -162,11 +211,6 @@ def _joints(proposal: Proposal) -> tuple[tuple[str, ...], list[tuple[str, str, t
     return tuple(joints), streams
 
 
-def _main_names(found: TopicSurvey) -> tuple[str, ...]:
-    whole = [(count, names) for names, count in found.names.items() if names]
-    return max(whole)[1] if whole else ()
-
-
 def _base(proposal: Proposal) -> tuple[str, str, str] | None:
     """Name, relative topic and kind of a base that moves; None for a fixed one."""
     for topic, found in _of_type(proposal, fields.ODOMETRY, fields.TWIST).items():
@@ -181,11 +225,11 @@ def _base(proposal: Proposal) -> tuple[str, str, str] | None:
 
 
 def _actions(proposal: Proposal) -> ActionConfig | None:
-    commands = {t: s for t, s in _of_type(proposal, fields.TRAJECTORY).items() if _main_names(s)}
+    commands = {t: s for t, s in _of_type(proposal, fields.TRAJECTORY).items() if s.main_names}
     kind = "joint_trajectory"
     if not commands:
         states = _of_type(proposal, fields.JOINTS).items()
-        commands = {t: s for t, s in states if COMMAND_WORDS.search(t) and _main_names(s)}
+        commands = {t: s for t, s in states if COMMAND_WORDS.search(t) and s.main_names}
         kind = "joint_state"
     if not commands:
         return None
@@ -193,7 +237,7 @@ def _actions(proposal: Proposal) -> ActionConfig | None:
     for other in others:
         proposal.notes.append(f"{other} carries commands too and is left out: one topic must name every actuator")
     proposal.uses[topic] = "actions"
-    return ActionConfig(_relative(topic), kind, _main_names(commands[topic]))
+    return ActionConfig(_relative(topic), kind, commands[topic].main_names)
 
 
 def _tick_period(proposal: Proposal) -> int:

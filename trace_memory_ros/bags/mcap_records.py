@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
 @dataclass
 class Tables:
-    """Schemas and channels by id, message counts by channel id where the file tells them."""
+    """Schemas and channels by id, message counts by channel id where the file has them."""
 
     schemas: dict[int, Schema]
     channels: dict[int, Channel]

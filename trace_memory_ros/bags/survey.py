@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.reader import BagReader
-from trace_memory_ros.bags.storage import RawMessage, TopicInfo
+from trace_memory_ros.bags.storage import RawMessage, TopicInfo, merge_topics
 
 SURVEY_NS = 60_000_000_000
 """Only the first minute is looked at closely."""
@@ -19,23 +20,39 @@ READ = (fields.IMAGE, fields.COMPRESSED, fields.JOINTS, fields.ODOMETRY, fields.
 
 @dataclass
 class TopicSurvey:
-    """One topic. stamps_ns: header stamps in log order. names: how often each set of joints came. formats: of images.
+    """One topic, of a bag or of several. stamps_ns: header stamps in log order, a list a bag. formats: of images.
 
-    moves: whether a base velocity was ever other than zero. malformed: messages that cannot be read.
+    names: how often each set of joints came. moves: whether a base velocity was ever other than zero. malformed:
+    messages that cannot be read.
     """
 
     info: TopicInfo
-    stamps_ns: list[int] = field(default_factory=list)
+    stamps_ns: list[list[int]] = field(default_factory=lambda: [[]])
     names: Counter[tuple[str, ...]] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
     moves: bool = False
     malformed: int = 0
 
     @property
+    def readable(self) -> bool:
+        """Whether any message could be read."""
+        return any(self.stamps_ns)
+
+    @property
     def gaps_ms(self) -> np.ndarray:
-        """Times between messages by header stamps, ms; repeated and falling stamps left out."""
-        stamps = np.unique(np.array(self.stamps_ns, dtype=np.int64))
-        return np.diff(stamps) / 1e6
+        """Times between messages of one bag by header stamps, ms; repeated and falling stamps left out."""
+        return np.concatenate([np.diff(np.unique(np.array(bag, dtype=np.int64))) for bag in self.stamps_ns]) / 1e6
+
+    @property
+    def main_names(self) -> tuple[str, ...]:
+        """The set of joints that came most often; empty where there is none."""
+        whole = [(count, names) for names, count in self.names.items() if names]
+        return max(whole)[1] if whole else ()
+
+    @property
+    def main_format(self) -> str:
+        """The image format that came most often; empty where there is none."""
+        return self.formats.most_common(1)[0][0] if self.formats else ""
 
     @property
     def period_ms(self) -> float | None:
@@ -58,7 +75,7 @@ class TopicSurvey:
         """Look at one message."""
         try:
             cdr = Cdr(raw.data)
-            self.stamps_ns.append(cdr.header().stamp_ns)
+            self.stamps_ns[-1].append(cdr.header().stamp_ns)
             self._take_content(raw.type_name, cdr)
         except CdrError:
             self.malformed += 1
@@ -86,3 +103,22 @@ def survey(reader: BagReader) -> dict[str, TopicSurvey]:
     for raw in reader.messages(readable, reader.begin_ns, reader.begin_ns + SURVEY_NS):
         found[raw.topic].take(raw)
     return found
+
+
+def merged(surveys: Sequence[Mapping[str, TopicSurvey]]) -> dict[str, TopicSurvey]:
+    """The topics of several bags as if they were of one; of a topic that bags give in several types the usual one."""
+    return {name: _merged([bag[name] for bag in surveys if name in bag]) for bag in surveys for name in bag}
+
+
+def _merged(found: list[TopicSurvey]) -> TopicSurvey:
+    usual = Counter(one.info.type_name for one in found).most_common(1)[0][0]
+    found = [one for one in found if one.info.type_name == usual]
+    (info,) = merge_topics([one.info for one in found]).values()
+    return TopicSurvey(
+        info,
+        [stamps for one in found for stamps in one.stamps_ns],
+        sum((one.names for one in found), Counter()),
+        sum((one.formats for one in found), Counter()),
+        any(one.moves for one in found),
+        sum(one.malformed for one in found),
+    )

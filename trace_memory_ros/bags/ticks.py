@@ -20,16 +20,16 @@ PATIENCE_TICKS = 40
 """Log time, in ticks, that a tick waits for a silent stream: less than the aligner's horizon, so nothing is refused."""
 _FAR_NS = 2**62
 
-Listener = Callable[[RawMessage], None]
+MessageHandler = Callable[[RawMessage], None]
 
 
 class SpanTicks:
-    """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` tell what was lost.
+    """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` hold what was lost.
 
     A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
     40 ticks of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains, are
-    left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. listeners:
-    topic -> what else hears its messages, in log order.
+    left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
+    topic -> what else is called with its messages, in log order.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class SpanTicks:
         reader: BagReader,
         recording: RecordingConfig,
         span: EpisodeSpan,
-        listeners: Mapping[str, Listener] | None = None,
+        handlers: Mapping[str, MessageHandler] | None = None,
     ) -> None:
         config = recording.observation
         self.observer = Observer(replace(config, deadline_ms=PATIENCE_TICKS * config.tick_period_ms), defer=True)
@@ -48,7 +48,7 @@ class SpanTicks:
         self.strayed: Counter[str] = Counter()
         self.faults: list[BagFault] = []
         self._reader = reader
-        self._listeners = listeners or {}
+        self._handlers = handlers or {}
 
     def __iter__(self) -> Iterator[Observation]:
         for observation in self._observations():
@@ -57,13 +57,13 @@ class SpanTicks:
             yield observation
 
     def _observations(self) -> Iterator[Observation]:
-        topics = {*self.feeder.topics, *self._listeners}
+        topics = {*self.feeder.topics, *self._handlers}
         span, whole = self.span, self.span.begin_ns <= self._reader.begin_ns and self.span.end_ns >= self._reader.end_ns
         limits = (None, None) if whole else (span.begin_ns, span.end_ns)
         streams = frozenset(self.feeder.topics)
         for raw in self._reader.messages(topics, *limits):
-            if raw.topic in self._listeners:
-                self._listeners[raw.topic](raw)
+            if raw.topic in self._handlers:
+                self._handlers[raw.topic](raw)
             if raw.topic in streams and self._inside(raw):
                 self.feeder.feed(raw)
                 yield from self.observer.poll(raw.log_ns)

@@ -1,4 +1,4 @@
-"""`trace-memory bags inspect BAG` and `trace-memory bags check BAG...`: what a bag holds, and what is wrong with it."""
+"""`trace-memory bags inspect BAGS` and `bags check BAGS`: what bags hold, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
 
 if TYPE_CHECKING:
+    from trace_memory_ros.bags.episode import BagEpisode
+    from trace_memory_ros.bags.faults import BagVerdict
     from trace_memory_ros.bags.inspection import Proposal
+    from trace_memory_ros.bags.recording import RecordingConfig
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand and its two."""
     parser = subparsers.add_parser("bags", help="look into rosbag2 recordings: propose a configuration, find faults")
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
-    inspecting = actions.add_parser("inspect", help="propose a configuration from a bag and name what it lacks")
-    inspecting.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
+    inspecting = actions.add_parser("inspect", help="propose a configuration for bags, and name what they lack")
+    inspecting.add_argument("bag", type=Path, help="bag, its .mcap or .db3 file, or a folder of bags")
     inspecting.add_argument("--out", type=Path, help="file to write the proposal to, such as observation.yaml")
     inspecting.set_defaults(run=inspect)
     checking = actions.add_parser("check", help="decode bags and print a verdict for each")
@@ -28,16 +31,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def inspect(args: argparse.Namespace) -> int:
-    """Print topics, what is missing, and the proposal; returns 1 where no observation can be made."""
-    from trace_memory_ros.bags.build import decode_bag
-    from trace_memory_ros.bags.inspection import inspect as look_into
+    """Print topics, what is missing, the proposal, and each bag's verdict; returns 1 where nothing can be proposed."""
+    from trace_memory_ros.bags.inspection import inspect as inspect_bag
+    from trace_memory_ros.bags.inspection import inspect_bags
+    from trace_memory_ros.bags.layout import find_bags
 
-    proposal = look_into(args.bag)
+    bags = find_bags(args.bag)
+    proposal = inspect_bag(bags[0]) if len(bags) == 1 else inspect_bags(args.bag, bags)
     _show_topics(proposal)
     for text in proposal.missing:
         print(f"missing: {text}")
     for text in proposal.notes:
         print(f"note: {text}")
+    for bag, texts in proposal.differences.items():
+        print(f"differs: {bag}: {'; '.join(texts)}")
     if proposal.recording is None:
         print("no configuration can be proposed: record what is missing")
         return 1
@@ -48,11 +55,29 @@ def inspect(args: argparse.Namespace) -> int:
     else:
         print()
         print(proposal.yaml())
-    episodes, verdict = decode_bag(args.bag, proposal.recording)
-    print(f"with it: {len(episodes)} episodes, {sum(e.ticks for e in episodes)} ticks, "
-          f"{sum(int(e.usable.sum()) for e in episodes)} of them usable")  # fmt: skip
-    print(verdict)
+    _try_on(bags, proposal.recording)
     return 0
+
+
+def _try_on(bags: list[Path], recording: RecordingConfig) -> None:
+    """Decode every bag as proposed, and print what comes of it."""
+    from trace_memory_ros.bags.build import decode_bag
+
+    episodes = ticks = usable = 0
+    for bag in bags:
+        found, verdict = decode_bag(bag, recording)
+        print(_line(found, verdict), flush=True)
+        episodes += len(found)
+        ticks += sum(e.ticks for e in found)
+        usable += sum(int(e.usable.sum()) for e in found)
+    print(f"with it: {episodes} episodes, {ticks} ticks, {usable} of them usable")
+
+
+def _line(episodes: list[BagEpisode], verdict: BagVerdict) -> str:
+    """A bag's verdict with its counts, and its faults below."""
+    ticks, usable = sum(e.ticks for e in episodes), sum(int(e.usable.sum()) for e in episodes)
+    head, *faults = str(verdict).splitlines()
+    return "\n".join([f"{head} ({len(episodes)} episodes, {usable} of {ticks} ticks usable)", *faults])
 
 
 def _show_topics(proposal: Proposal) -> None:
@@ -90,9 +115,7 @@ def check(args: argparse.Namespace) -> int:
             episodes, verdict = decode_bag(bag, recording)
         except BagFault as fault:
             episodes, verdict = [], verdict_of(bag, [fault], usable=False)
-        ticks, usable = sum(e.ticks for e in episodes), sum(int(e.usable.sum()) for e in episodes)
-        head, *faults = str(verdict).splitlines()
-        print(f"{head} ({len(episodes)} episodes, {usable} of {ticks} ticks usable)", *faults, sep="\n", flush=True)
+        print(_line(episodes, verdict), flush=True)
         grades[verdict.grade] += 1
     print(", ".join(f"{grades[grade]} {grade.value}" for grade in Grade if grades[grade]))
     return 1 if grades[Grade.UNUSABLE] else 0

@@ -18,7 +18,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.evaluation_file import write_evaluation
 from trace_memory_ros.evidence.evaluator import EvidenceSettings
 from trace_memory_ros.evidence.fleet import FleetPlan, evaluate_bags, frames_of
-from trace_memory_ros.evidence.report.page import write_bag_report
+from trace_memory_ros.evidence.report.page import write_report
 from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.evidence.verdict import verdict
 from trace_memory_ros.measure.fleet import Step, executor
@@ -45,7 +45,7 @@ def evaluate_from(args: argparse.Namespace) -> int:
         evaluation = evaluate_bags(bags, plan, executor(args.workers, args.ray), bars)
     out = args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}"
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
-    page = write_bag_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
+    page = write_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
     evidence = write_evaluation(out, evaluation)
     found = verdict(evaluation)
     figures = {

@@ -10,10 +10,10 @@ class EntryPointError(ValueError):
     """What a package brings cannot be used; the message names the package and the remedy."""
 
 
-class Brought(NamedTuple):
+class LoadedEntryPoint(NamedTuple):
     """An object that a package brings: where it was imported from, as `module:attribute`, and the package's name."""
 
-    found: Any
+    value: Any
     origin: str
     package: str
 
@@ -23,7 +23,7 @@ def names(group: str) -> set[str]:
     return {point.name for point in metadata.entry_points(group=group)}
 
 
-def load(group: str, name: str, what: str) -> Brought | None:
+def load(group: str, name: str, what: str) -> LoadedEntryPoint | None:
     """The object of that name, None where no package brings one; `what` says in errors what it should be.
 
     Raises EntryPointError where several packages bring the name, or the import fails.
@@ -36,7 +36,7 @@ def load(group: str, name: str, what: str) -> Brought | None:
         raise EntryPointError(f"{what} {name!r} is brought by {packages}: uninstall all but one")
     (point,) = points
     try:
-        return Brought(point.load(), point.value, _package(point))
+        return LoadedEntryPoint(point.load(), point.value, _package(point))
     except Exception as error:
         raise EntryPointError(
             f"{what} {name!r} of {_package(point)} cannot be imported from {point.value}: "

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import START_TICKS, Episode, EpisodeSet, Statistics, increments, scaled
+from trace_memory_ros.learning.dataset import START_TICKS, Episode, EpisodeSet, Statistics, increments
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.encoder import pixels_of
@@ -91,7 +91,7 @@ class BatchBuilder:
 
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
-        due = episode.write_mask(scaled(self.clock, factor))
+        due = episode.write_mask(UpdateClock(self.clock.rule.scaled(factor)))
         if factor > 1.0 and episode.demo.shown is not None:
             due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.image import thumbnails
-from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
+from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
 
@@ -61,9 +61,9 @@ class Episode:
         """Ticks `(T,)` that `clock` writes at; it stands still while ticks are unusable, as it does live."""
         usable = self.demo.usable
         if usable is None:
-            return clock.write_mask(self.state)
+            return clock.write_mask(self.state, self.demo.stamps_ns)
         mask = np.zeros(len(usable), dtype=bool)
-        mask[usable] = clock.write_mask(self.state[usable])
+        mask[usable] = clock.write_mask(self.state[usable], self.demo.stamps_ns[usable])
         return mask
 
 
@@ -137,14 +137,6 @@ def increments(xi: NDArray[np.float64], writes: NDArray[np.int64]) -> NDArray[np
     """delta at each write tick: the signature's change since the write before; zero at the first."""
     at_writes = xi[writes]
     return np.diff(at_writes, axis=0, prepend=at_writes[:1])
-
-
-def scaled(clock: UpdateClock, factor: float) -> UpdateClock:
-    """A clock of the same kind, `factor` times as coarse."""
-    rule = clock.rule
-    if isinstance(rule, PathLength):
-        return UpdateClock(replace(rule, threshold=rule.threshold * factor))
-    return UpdateClock(EveryTicks(max(1, round(rule.n * factor))))
 
 
 class TrainingSet:

@@ -31,7 +31,8 @@ class Trainer:
         self.recipe = recipe
         self.seed = seed
         self.step = 0
-        agent.policy.image_tokens.requires_grad_(not recipe.frozen_trunk)
+        if recipe.frozen_trunk:
+            agent.policy.trunk().requires_grad_(False)
         memory = [*agent.encoder.parameters(), *agent.memory.parameters()]
         groups = [
             {"params": [p for p in agent.policy.parameters() if p.requires_grad], "rate": recipe.learning_rate},

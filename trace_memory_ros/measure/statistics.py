@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import mpmath
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,8 +18,6 @@ Statistic = Callable[[FloatArray], FloatArray]
 
 RESAMPLES = 10_000
 _CHUNK_NUMBERS = 4_000_000
-# 97.5 % quantiles of Student's distribution with 1, 2, ... 10 degrees of freedom; the last serves beyond, a bit wide.
-_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
 
 class Interval(NamedTuple):
@@ -78,12 +78,12 @@ def t_interval(values: ArrayLike) -> Interval:
     """95 % Student interval of the mean of `(n,)` values, for the few seeds that a bootstrap cannot resample.
 
     Raises ValueError for fewer than two values, or values that are not finite.
+    Source: "Student", "The probable error of a mean", Biometrika 6, 1908.
     """
     sample = _sample(values)
     if sample.size < 2:
         raise ValueError("an interval needs at least two values: run more seeds")
-    quantile = _T_975[min(sample.size - 1, len(_T_975)) - 1]
-    half = quantile * float(sample.std(ddof=1)) / math.sqrt(sample.size)
+    half = _student_quantile(sample.size - 1) * float(sample.std(ddof=1)) / math.sqrt(sample.size)
     return Interval(float(sample.mean()) - half, float(sample.mean()) + half)
 
 
@@ -93,6 +93,16 @@ def percentiles(values: ArrayLike, percents: Sequence[float]) -> tuple[float, ..
     if outside:
         raise ValueError(f"percentile {outside[0]}: must be 0..100")
     return tuple(float(value) for value in np.percentile(_sample(values), list(percents)))
+
+
+@lru_cache
+def _student_quantile(freedom: int) -> float:
+    """Of a variable by Student's distribution, 95 % lie within +-t: I_x(n/2, 1/2) = 0.05 at x = n / (n + t^2)."""
+
+    def beyond(t: Any) -> Any:
+        return mpmath.betainc(freedom / 2, 0.5, 0, freedom / (freedom + t * t), regularized=True) - 0.05
+
+    return float(mpmath.findroot(beyond, (1.9, 13.0), solver="ridder"))
 
 
 def _mean(resampled: FloatArray) -> FloatArray:

@@ -78,7 +78,7 @@ class DeltaNetMemory(FastWeightMemory):
         """o = S q."""
         (S,) = state
         q = unit(self.feature(self.w_q(self.features(x.content))))
-        return self.offer(S, (S @ q[..., None])[..., 0])
+        return self.readout(S, (S @ q[..., None])[..., 0])
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""

@@ -77,7 +77,7 @@ class FastWeightMemory(Memory):
         """S before the first write."""
         return self._origin.new_zeros(batch, self.settings.rows, self.settings.key_width)
 
-    def offer(self, S: Tensor, value: Tensor) -> Readout:
+    def readout(self, S: Tensor, value: Tensor) -> Readout:
         """Readout of a state S and the value `(B, d_v)` that was read from it."""
         with torch.no_grad():
             share = value.abs() + TINY

@@ -53,7 +53,7 @@ class LinearAttentionMemory(FastWeightMemory):
         S, z = state
         q = elu_feature(self.w_q(self.features(x.content)))
         weight = (z * q).sum(dim=-1, keepdim=True)
-        return self.offer(S, (S @ q[..., None])[..., 0] / weight.clamp(min=FLOOR))
+        return self.readout(S, (S @ q[..., None])[..., 0] / weight.clamp(min=FLOOR))
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`: running sums."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trace_memory_ros.files import entry_points
 from trace_memory_ros.files.strict import check_keys, nearest
-from trace_memory_ros.memory.aura.config import OFFER_BEFORE, AuraConfig
+from trace_memory_ros.memory.aura.config import LEGACY_TOKENS, AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
@@ -41,12 +41,12 @@ GATED = "+gate"
 class Mechanism:
     """A mechanism that can be built by name: `config` a dataclass of its options, `make` (dims, config) -> memory.
 
-    before: of options that are younger than checkpoints, what a checkpoint without them was trained with.
+    legacy_options: of options that are younger than checkpoints, what a checkpoint without them was trained with.
     """
 
     config: type[DataclassInstance]
     make: Callable[[MemoryDims, Any], Memory]
-    before: Mapping[str, Any] = field(default_factory=dict)
+    legacy_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 _MECHANISMS: dict[str, Mechanism] = {}
@@ -56,7 +56,7 @@ def register(
     name: str,
     config: type[DataclassInstance],
     make: Callable[[MemoryDims, Any], Memory],
-    before: Mapping[str, Any] | None = None,
+    legacy_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Offer a mechanism in this process; the arguments are `Mechanism`'s.
 
@@ -64,7 +64,7 @@ def register(
     """
     if name in _MECHANISMS:
         raise ValueError(f"memory mechanism {name!r} is registered already: choose another name")
-    _MECHANISMS[name] = Mechanism(config, make, before or {})
+    _MECHANISMS[name] = Mechanism(config, make, legacy_options or {})
 
 
 def names() -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def from_config(config: Mapping[str, Any]) -> Memory:
     expected = {field.name for field in fields(MemoryDims)}
     if set(config["dims"]) != expected:
         raise ValueError(f"memory dims are {sorted(config['dims'])}: they must be {sorted(expected)}")
-    options = _with_options_of_before(config["name"], config["options"])
+    options = _with_legacy_options(config["name"], config["options"])
     return build(config["name"], MemoryDims(**config["dims"]), options)
 
 
@@ -118,27 +118,27 @@ def _mechanism(name: str) -> Mechanism:
     base = name.removesuffix(GATED)
     if base in _MECHANISMS:
         return _MECHANISMS[base]
-    brought = entry_points.load(GROUP, base, "memory mechanism")
-    if brought is None:
+    loaded = entry_points.load(GROUP, base, "memory mechanism")
+    if loaded is None:
         raise ValueError(
             f"memory mechanism {name!r} is unknown: {nearest(name, [known + name[len(base) :] for known in names()])}; "
             f"another package brings one by an entry point of the group {GROUP}"
         )
-    found = brought.found
+    found = loaded.value
     if not isinstance(found, Mechanism) or not is_dataclass(found.config):
         raise ValueError(
-            f"memory mechanism {base!r} of {brought.package}: {brought.origin} is a {type(found).__name__}, but must "
+            f"memory mechanism {base!r} of {loaded.package}: {loaded.origin} is a {type(found).__name__}, but must "
             "be a trace_memory_ros.memory.registry.Mechanism whose config is a dataclass; mend that package"
         )
     return found
 
 
-def _with_options_of_before(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_legacy_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Stored options, with those that were not there yet when they were stored."""
     if name.endswith(GATED):
-        inner = _with_options_of_before(name.removesuffix(GATED), options.get("inner") or {})
+        inner = _with_legacy_options(name.removesuffix(GATED), options.get("inner") or {})
         return {**options, "inner": inner}
-    return {**_mechanism(name).before, **options}
+    return {**_mechanism(name).legacy_options, **options}
 
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
@@ -152,7 +152,7 @@ register("prism", PrismConfig, PrismMemory)
 register("linear_attention", LinearAttentionConfig, LinearAttentionMemory)
 register("deltanet", DeltaNetConfig, DeltaNetMemory)
 register("vla", VlaConfig, VlaMemory)
-register("aura", AuraConfig, AuraMemory, before={"offer": OFFER_BEFORE})
+register("aura", AuraConfig, AuraMemory, legacy_options={"tokens": LEGACY_TOKENS})
 register("transformer", TransformerConfig, TransformerMemory)
 register("elmur", ElmurConfig, ElmurMemory)
 register("lru", LruConfig, LruMemory)

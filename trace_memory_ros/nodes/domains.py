@@ -6,6 +6,7 @@ import fcntl
 import os
 import random
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -22,7 +23,9 @@ class DomainClaim:
 
     def __init__(self) -> None:
         folder = Path(tempfile.gettempdir()) / "trace_memory_ros_domains"
-        folder.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(0o1777)  # for every user of the machine
         for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
             file = _locked(folder / str(domain))
             if file is not None:
@@ -48,11 +51,12 @@ class DomainClaim:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of `path`; None where another process does, or the file is another user's."""
+    """A descriptor that holds the lock of `path`, made if need be; None where another process holds it."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except PermissionError:
-        return None
+        # Reading suffices for a lock; the file may be another user's.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from trace_memory_ros.files import entry_points
-from trace_memory_ros.files.entry_points import Brought, EntryPointError
+from trace_memory_ros.files.entry_points import EntryPointError, LoadedEntryPoint
 from trace_memory_ros.policies.base import Policy
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
@@ -67,24 +67,24 @@ def family(name: str) -> PolicyFamily:
         assert isinstance(found, PolicyFamily)
         return found
     try:
-        brought = entry_points.load(GROUP, name, "policy family")
+        loaded = entry_points.load(GROUP, name, "policy family")
     except EntryPointError as error:
         raise UnknownFamily(str(error)) from error
-    if brought is None:
+    if loaded is None:
         raise UnknownFamily(
             f"policy family {name!r} is unknown here: there are {', '.join(names())}. Install the package that brings "
             f"it by an entry point of the group {GROUP}, or choose one of these"
         )
-    return _from_package(name, brought)
+    return _from_package(name, loaded)
 
 
-def _from_package(name: str, brought: Brought) -> PolicyFamily:
-    found = brought.found
+def _from_package(name: str, loaded: LoadedEntryPoint) -> PolicyFamily:
+    found = loaded.value
     if isinstance(found, PolicyFamily):
         return found
     if callable(found):
         return PolicyFamily(name, found)
     raise UnknownFamily(
-        f"policy family {name!r} of {brought.package}: {brought.origin} is a {type(found).__name__}, but must be a "
+        f"policy family {name!r} of {loaded.package}: {loaded.origin} is a {type(found).__name__}, but must be a "
         "PolicyFamily or a function of options and tensors; mend that package"
     )

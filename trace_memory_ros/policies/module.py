@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import Adapter, ConditionShape
-from trace_memory_ros.policies.images import ImageTokens
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ class ChunkModule(nn.Module):
     family: str
     """Name that checkpoints know it by."""
     config: Any
-    image_tokens: ImageTokens
     adapter: Adapter
     state_mean: Tensor
     state_std: Tensor
@@ -84,6 +82,10 @@ class ChunkModule(nn.Module):
 
         target: normalised actions `(B, H, A)`; valid: `(B, H)`, ticks that exist.
         """
+        raise NotImplementedError
+
+    def trunk(self) -> nn.Module:
+        """What turns images into features: a recipe's `frozen_trunk` keeps it as it is."""
         raise NotImplementedError
 
     def normalise_state(self, state: Tensor) -> Tensor:

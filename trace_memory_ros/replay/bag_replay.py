@@ -47,7 +47,7 @@ class ReplayedTick:
 class ReplayReport:
     """What a replay did. stage_s: seconds per stage of `STAGES_TIMED`; stream_s: of the bag's header stamps replayed.
 
-    wall_s, cpu_s: of the whole replay, opening and listening to it included. statuses: ticks by status. missed: held
+    wall_s, cpu_s: of the whole replay, opening and reading the bag included. statuses: ticks by status. missed: held
     samples that the bag lacks, when following a live run. unfinished: ticks at the bag's ragged end, left out.
     """
 
@@ -180,10 +180,10 @@ class Replay:
     def _plain(self) -> Iterator[ReplayedTick]:
         whole = [EpisodeSpan(str(self.bag), 0, self.reader.begin_ns, self.reader.end_ns)]
         topic = self.recording.topic(CONDITION_TOPIC)
-        heard = topic in self.reader.topics and self.reader.topics[topic].type_names == (CONDITION,)
-        listeners = {topic: self._hear} if heard else {}
+        recorded = topic in self.reader.topics and self.reader.topics[topic].type_names == (CONDITION,)
+        handlers = {topic: self._take_live} if recorded else {}
         for span in self._episodes() if self._reset else whole:
-            ticks = SpanTicks(self.reader, self.recording, span, listeners)
+            ticks = SpanTicks(self.reader, self.recording, span, handlers)
             self._begin_episode()
             yield from self._run(((None, observation) for observation in ticks), ticks.observer.counters)
             self.report.unfinished += ticks.unfinished
@@ -243,7 +243,7 @@ class Replay:
         if first_ns is not None:
             self.report.stream_s += 1e-9 * (last_ns - first_ns + self.recording.observation.period_ns)
 
-    def _hear(self, raw: RawMessage) -> None:
+    def _take_live(self, raw: RawMessage) -> None:
         try:
             self.live.append(condition_in(raw))
         except ValueError as error:

@@ -58,7 +58,7 @@ class ReplayBag:
 def replay_to_bag(
     replay: Replay, folder: Path | None, on_tick: Callable[[ReplayedTick], None] | None = None
 ) -> Parity | None:
-    """Run a replay to its end, writing to `folder` if one is given; `replay.report` then tells how it went.
+    """Run a replay to its end, writing to `folder` if one is given; `replay.report` then holds how it went.
 
     Returns how far the live run in the bag is from it; None where the bag has none of the same model.
     """

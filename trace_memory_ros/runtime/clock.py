@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,43 @@ from numpy.typing import NDArray
 from trace_memory_ros.files.strict import check_keys, require_choice, require_int, require_positive
 
 StateArray = NDArray[np.floating[Any]]
+StampArray = NDArray[np.int64]
+
+
+class SinceWrite(NamedTuple):
+    """What lies between the last write and this tick: ticks, counted path (standardised, unitless), time."""
+
+    ticks: int
+    path: float
+    known_ns: int | None
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Between the stamps of the two ticks. Raises ValueError where the clock is given none."""
+        if self.known_ns is None:
+            raise ValueError("the update clock's rule needs stamps and is given none: give the ticks' header stamps")
+        return self.known_ns
+
+
+class ClockRule(Protocol):
+    """Decides at each tick whether it writes; frozen, and plain data in a checkpoint."""
+
+    @property
+    def deadband(self) -> float:
+        """Standardised movement (L2) that is not yet path."""
+        ...
+
+    def reached(self, since: SinceWrite) -> bool:
+        """Whether a tick so far from the last write writes."""
+        ...
+
+    def scaled(self, factor: float) -> ClockRule:
+        """A rule of the same kind that writes about `factor` times more rarely."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping; `rule_from_dict` inverts it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -29,9 +66,13 @@ class EveryTicks:
         """Every movement is path."""
         return 0.0
 
-    def reached(self, ticks: int, path: float) -> bool:
+    def reached(self, since: SinceWrite) -> bool:
         """`n` ticks have passed."""
-        return ticks >= self.n
+        return since.ticks >= self.n
+
+    def scaled(self, factor: float) -> EveryTicks:
+        """Every so many more ticks, to a whole number, at least 1."""
+        return EveryTicks(max(1, round(self.n * factor)))
 
     def to_dict(self) -> dict[str, Any]:
         """`{"kind": "every", "n": n}`; `rule_from_dict` inverts it."""
@@ -53,16 +94,17 @@ class PathLength:
         require_positive(self.threshold, "clock path_length: threshold")
         require_positive(self.deadband, "clock path_length: deadband", zero=True)
 
-    def reached(self, ticks: int, path: float) -> bool:
+    def reached(self, since: SinceWrite) -> bool:
         """`threshold` has been travelled."""
-        return path >= self.threshold
+        return since.path >= self.threshold
+
+    def scaled(self, factor: float) -> PathLength:
+        """So much farther, with the same dead band."""
+        return replace(self, threshold=self.threshold * factor)
 
     def to_dict(self) -> dict[str, Any]:
         """`{"kind": "path_length", "threshold": ..., "deadband": ...}`; `rule_from_dict` inverts it."""
         return {"kind": "path_length", "threshold": float(self.threshold), "deadband": float(self.deadband)}
-
-
-ClockRule = EveryTicks | PathLength
 
 
 def rule_from_dict(data: object, where: str = "clock") -> ClockRule:
@@ -88,32 +130,42 @@ class UpdateClock:
         self._path = 0.0
         self._path_at_write = 0.0
         self._ticks = 0
+        self._written_ns: int | None = None
 
     @property
     def path_length(self) -> float:
         """Counted standardised state path since reset, unitless."""
         return self._path
 
-    def due(self, state_std: StateArray) -> bool:
-        """Advance by one tick with standardised state `(d_s,)`; True if this tick writes. The first always does."""
-        return self._advance(state_std.tolist())
+    def due(self, state_std: StateArray, stamp_ns: int | None = None) -> bool:
+        """Advance by one tick with standardised state `(d_s,)`; True if this tick writes. The first always does.
 
-    def write_mask(self, states_std: StateArray) -> NDArray[np.bool_]:
-        """What `due` answers over a fresh episode of standardised states `(T, d_s)`, as `(T,)`; the clock stays put."""
-        fresh = UpdateClock(self.rule)
-        return np.array([fresh._advance(state) for state in states_std.tolist()], dtype=bool)
+        stamp_ns: the tick's header stamp, which rules of time need.
+        """
+        return self._advance(state_std.tolist(), stamp_ns)
 
-    def _advance(self, state: Sequence[float]) -> bool:
+    def write_mask(self, states_std: StateArray, stamps_ns: StampArray | None = None) -> NDArray[np.bool_]:
+        """What `due` answers over a fresh episode of standardised states `(T, d_s)` and stamps `(T,)`, as `(T,)`.
+
+        The clock stays put.
+        """
+        fresh, states = UpdateClock(self.rule), states_std.tolist()
+        stamps = [None] * len(states) if stamps_ns is None else stamps_ns.tolist()
+        return np.array([fresh._advance(*tick) for tick in zip(states, stamps, strict=True)], dtype=bool)
+
+    def _advance(self, state: Sequence[float], stamp_ns: int | None) -> bool:
         if self._last is None:
-            self._last = state
+            self._last, self._written_ns = state, stamp_ns
             return True
         step = math.dist(state, self._last)
         if step > self.rule.deadband:
             self._path += step
             self._last = state
         self._ticks += 1
-        write = self.rule.reached(self._ticks, self._path - self._path_at_write)
+        elapsed_ns = None if stamp_ns is None or self._written_ns is None else stamp_ns - self._written_ns
+        write = self.rule.reached(SinceWrite(self._ticks, self._path - self._path_at_write, elapsed_ns))
         if write:
+            self._written_ns = stamp_ns
             self._ticks = 0
             self._path_at_write = self._path
         return write
@@ -125,6 +177,7 @@ class UpdateClock:
             "last_state": np.array(last, dtype=np.float64),
             "path": np.array([self._path, self._path_at_write], dtype=np.float64),
             "ticks": np.array([self._ticks], dtype=np.int64),
+            "written_ns": np.array([] if self._written_ns is None else [self._written_ns], dtype=np.int64),
         }
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -133,6 +186,8 @@ class UpdateClock:
         self._last = last.tolist() if last.size else None
         self._path, self._path_at_write = (float(value) for value in arrays["path"])
         self._ticks = int(arrays["ticks"][0])
+        written = arrays["written_ns"].tolist()
+        self._written_ns = written[0] if written else None
 
     def to_dict(self) -> dict[str, Any]:
         """The rule's mapping."""

@@ -156,7 +156,7 @@ class MemoryRuntime:
         content = self._encode(observation, state)
         marks.append(time.perf_counter())
         xi, delta = self._addresses(state)
-        due = self._clock.due(state)
+        due = self._clock.due(state, observation.stamp_ns)
         marks.append(time.perf_counter())
         if self._counts.ok == 0:
             self._anchor, self._counts.first_ns = content, observation.stamp_ns

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
-VERSION = 2
+VERSION = 3
 VERSION_KEY = "snapshot.version"
 MODEL_KEY = "snapshot.model_id"
 

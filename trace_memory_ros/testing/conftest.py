@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory
 from trace_memory_ros.memory.gate import GatedMemory
-from trace_memory_ros.testing.inputs import Inputs, fresh, random_inputs
+from trace_memory_ros.testing.inputs import Inputs, fresh, mechanisms, random_inputs
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every mechanism for `memory`, those behind the gate for `gated`."""
-    asked = metafunc.config.getoption("--memory", None) or registry.names()
-    bare = list(dict.fromkeys(name.removesuffix(registry.GATED) for name in asked))
-    behind = [name + registry.GATED for name in bare]
+    bare, behind = mechanisms(metafunc.config.getoption("--memory", None))
     if "memory" in metafunc.fixturenames:
         metafunc.parametrize("memory", bare + behind, indirect=True)
     if "gated" in metafunc.fixturenames:

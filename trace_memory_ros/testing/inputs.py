@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,12 @@ from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
 
 DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
 Inputs = Callable[..., MemoryInput]
+
+
+def mechanisms(asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The names to be tested, and those behind the write gate: of the mechanisms `asked` for, or of all there are."""
+    bare = list(dict.fromkeys(name.removesuffix(registry.GATED) for name in asked or registry.names()))
+    return bare, [name + registry.GATED for name in bare]
 
 
 def fresh(name: str, options: Mapping[str, Any] | None = None) -> Memory:

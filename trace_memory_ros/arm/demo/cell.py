@@ -12,7 +12,7 @@ from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.demo.episode_log import PlayedEpisode
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver
 from trace_memory_ros.arm.demo.plan import CellPlan, PlannedEpisode
-from trace_memory_ros.arm.demo.results import EpisodeResult, Mode, Recording
+from trace_memory_ros.arm.demo.results import EpisodeResult, IllustratedEpisode, Mode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.node_client import EpisodeFailed
@@ -38,7 +38,7 @@ class CellResult:
     """What one cell gave. latency_ms: of its real-time conditions."""
 
     episodes: tuple[EpisodeResult, ...]
-    recordings: tuple[Recording, ...]
+    recordings: tuple[IllustratedEpisode, ...]
     latency_ms: tuple[float, ...]
     model_id: str
 
@@ -131,7 +131,7 @@ class _Runner:
 
     def run(self, on_episode: OnEpisode) -> CellResult:
         episodes: list[EpisodeResult] = []
-        recordings: list[Recording] = []
+        recordings: list[IllustratedEpisode] = []
         latency_ms: list[float] = []
         model_id = ""
         self._client.connect()
@@ -145,7 +145,7 @@ class _Runner:
             if planned.mode is Mode.REALTIME:
                 latency_ms += outcome.latencies_ms
             if planned.record:
-                recordings.append(Recording(result, self._observer.timeline(), self._observer.frames()))
+                recordings.append(IllustratedEpisode(result, self._observer.timeline(), self._observer.frames()))
             on_episode(result)
         return CellResult(tuple(episodes), tuple(recordings), tuple(latency_ms), model_id)
 

@@ -20,7 +20,7 @@ STYLES = {"met": "green", "missed": "bold red", "not measured": "dim"}
 
 
 class Display:
-    """Progress bars on a terminal, a line per episode elsewhere; implements `nodes.demo.DemoProgress`."""
+    """Progress bars on a terminal, a line per episode elsewhere; implements `DemoProgress`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -63,10 +63,10 @@ class Display:
                 self._bars.update(row, advance=1, last=f"{sum(won)} right, last {result.wall_s:.0f} s")
             else:
                 number = f"{len(won)}/{len(cell.episodes)}"
-                self._console.print(f"{cell.name} {number}: {told(result)}", highlight=False, soft_wrap=True)
+                self._console.print(f"{cell.name} {number}: {episode_line(result)}", highlight=False, soft_wrap=True)
 
 
-def told(result: EpisodeResult) -> str:
+def episode_line(result: EpisodeResult) -> str:
     """One episode in a line."""
     pause = f", pause {result.pause_s:g} s" if result.pause_s else ""
     stale = f", {result.ticks_stale} of them without fresh inputs" if result.ticks_stale else ""

@@ -52,10 +52,6 @@ class EpisodeResult:
     write_rate_hz: float
     wall_s: float
 
-    @property
-    def ticks_lost(self) -> int:
-        return self.ticks_expected - self.ticks_published
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -137,7 +133,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Recording:
+class IllustratedEpisode:
     """An episode that the report illustrates."""
 
     episode: EpisodeResult
@@ -156,7 +152,7 @@ class DemoResult:
     memories: tuple[str, ...]
     episodes: tuple[EpisodeResult, ...]
     latency_ms: Sequence[float] = ()
-    recordings: tuple[Recording, ...] = ()
+    recordings: tuple[IllustratedEpisode, ...] = ()
     model_ids: dict[str, str] = field(default_factory=dict)
     wall_s: float = 0.0
     bag: str | None = None

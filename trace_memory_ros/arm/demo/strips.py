@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from html import escape
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.demo.results import DemoResult, Frame, Recording, branch_name
-from trace_memory_ros.measure.drawing import colour_of
+from trace_memory_ros.arm.demo.results import DemoResult, Frame, IllustratedEpisode, branch_name
 
 _COMMON = (
     ("cue", "the cue is visible"),
@@ -25,23 +24,48 @@ _EXPLAINED = {
 }
 
 
-def strip(task: str, result: DemoResult) -> str:
-    """HTML of one task's strip; empty when none of its episodes was recorded."""
-    rows = "".join(_row(cue, _recorded(task, cue, result), result.memories) for cue in (0, 1))
-    if not rows:
-        return ""
-    head = "".join(f"<th>{name}</th>" for _, name in _COMMON)
-    head += "".join(f'<th class="end" style="--c:{colour_of(m)}">{escape(m)}</th>' for m in result.memories)
-    explained = escape(_EXPLAINED.get(task, ""))
-    return (
-        f"<h3>{escape(task)}</h3><p>{explained}</p>"
-        f'<div class="scroll"><table class="strip"><tr><th></th>{head}</tr>{rows}</table></div>'
-    )
+class Picture(NamedTuple):
+    """A cell of a strip. frame: None where there is none, for the reason `missing`.
+
+    word: `right`, `wrong` or empty, of `note`.
+    """
+
+    frame: Frame | None
+    uri: str = ""
+    word: str = ""
+    note: str = ""
+    missing: str = "not reached"
 
 
-def _recorded(task: str, cue: int, result: DemoResult) -> dict[str, Recording]:
+class Row(NamedTuple):
+    """The pictures of one cue: those that all memories share, then one a memory."""
+
+    cue: str
+    pictures: list[Picture]
+
+
+class Strip(NamedTuple):
+    """What the page shows of a task."""
+
+    task: str
+    explained: str
+    moments: list[str]
+    rows: list[Row]
+
+
+def strips_of(result: DemoResult) -> list[Strip]:
+    """A strip for each task of which an episode was recorded."""
+    found = []
+    for task in result.tasks:
+        rows = [_row(cue, recorded, result.memories) for cue in (0, 1) if (recorded := _recorded(task, cue, result))]
+        if rows:
+            found.append(Strip(task, _EXPLAINED.get(task, ""), [name for _, name in _COMMON], rows))
+    return found
+
+
+def _recorded(task: str, cue: int, result: DemoResult) -> dict[str, IllustratedEpisode]:
     """The first recorded plain episode with pictures of each memory, for one cue."""
-    found: dict[str, Recording] = {}
+    found: dict[str, IllustratedEpisode] = {}
     for recording in result.recordings:
         episode = recording.episode
         if (episode.task, episode.cue) == (task, cue) and not episode.pause_s and recording.frames:
@@ -49,29 +73,23 @@ def _recorded(task: str, cue: int, result: DemoResult) -> dict[str, Recording]:
     return found
 
 
-def _row(cue: int, recorded: dict[str, Recording], memories: tuple[str, ...]) -> str:
-    if not recorded:
-        return ""
+def _row(cue: int, recorded: dict[str, IllustratedEpisode], memories: tuple[str, ...]) -> Row:
     first = next(recorded[memory] for memory in memories if memory in recorded)
-    cells = "".join(_picture(first.frame(moment)) for moment, _ in _COMMON)
-    ends = "".join(_end(recorded.get(memory)) for memory in memories)
-    return f'<tr><th class="cue">cue<br><b>{branch_name(cue)}</b></th>{cells}{ends}</tr>'
+    shared = [_picture(first.frame(moment)) for moment, _ in _COMMON]
+    return Row(branch_name(cue), shared + [_end(recorded.get(memory)) for memory in memories])
 
 
-def _end(recording: Recording | None) -> str:
+def _end(recording: IllustratedEpisode | None) -> Picture:
     if recording is None:
-        return "<td></td>"
+        return Picture(None, missing="")
     episode = recording.episode
     word, mark = ("right", "✓") if episode.success else ("wrong", "✗")
     went = "no branch" if episode.branch < 0 else f"went {branch_name(episode.branch)}"
-    return _picture(recording.frame("end"), word, f'<span class="{word}">{mark} {went}</span>')
+    return _picture(recording.frame("end"))._replace(word=word, note=f"{mark} {went}")
 
 
-def _picture(frame: Frame | None, word: str = "", note: str = "") -> str:
-    if frame is None:
-        return f"<td><i>not reached</i>{note}</td>"
-    image = f'<img alt="{frame.moment}" src="{data_uri(frame.image)}">'
-    return f'<td class="{word}">{image}<span>{frame.time_s:.1f} s</span>{note}</td>'
+def _picture(frame: Frame | None) -> Picture:
+    return Picture(frame, data_uri(frame.image) if frame else "")
 
 
 def data_uri(image: NDArray[np.uint8]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -39,6 +39,22 @@ class TransformRow(NamedTuple):
     control: bool
     route_similarity: Estimate | None
     branch_consistency: Estimate | None
+
+
+def estimate(figure: Mapping[str, Any] | None) -> Estimate | None:
+    """A figure of `evidence.figures` with its interval; None where it was not measured."""
+    if figure is None:
+        return None
+    low, high = figure["ci95"]
+    return Estimate(figure["mean"], low, high, figure["episodes"])
+
+
+def transform_rows(figures: Mapping[str, Any], control: str) -> list[TransformRow]:
+    """Every transform that was measured, in the order of TRACE's table 3; `control` is the negative control."""
+    return [
+        TransformRow(name, name == control, estimate(row["route_similarity"]), estimate(row["branch_consistency"]))
+        for name, row in figures["transforms"].items()
+    ]
 
 
 def spread(count: int, most: int = MOST_ROWS) -> list[int]:

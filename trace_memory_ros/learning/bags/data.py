@@ -109,6 +109,7 @@ def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[Demonstration,
     demo = Demonstration(
         name=episode.name,
         scene=f"{episode.span.task} {episode.span.seed}" if episode.span.seed is not None else episode.name,
+        stamps_ns=episode.stamps_ns[begin:end],
         images=episode.images[begin:end] if usable.all() else episode.images[held],
         state=episode.state[begin:end] if usable.all() else episode.state[held],
         actions=episode.actions[begin:end],

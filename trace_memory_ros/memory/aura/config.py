@@ -9,8 +9,8 @@ from trace_memory_ros.memory.write_gate import LEARNED, check_penalty
 
 GATES = (*LEARNED, *SCHEDULES)
 SIGNALS = ("action", "token")
-OFFERS = ("code", "rows")
-OFFER_BEFORE = "rows"
+TOKENS = ("code", "rows")
+LEGACY_TOKENS = "rows"
 """Of checkpoints that were made before there was a choice."""
 
 
@@ -18,7 +18,7 @@ OFFER_BEFORE = "rows"
 class AuraConfig:
     """Settings of AURA-Mem.
 
-    key_width d_k, value_width d_v. offer: the readout's tokens, "code", the bottleneck's code alone, or "rows", the
+    key_width d_k, value_width d_v. tokens: of the readout, "code", the bottleneck's code alone, or "rows", the
     rows of W, which pass the bottleneck by. encoder_hidden, summary_width: the MLP from content to the frame summary z;
     None: `MemoryDims.width`. gate: how the gate decides, learned or by a schedule that ignores the content.
     gate_signal: what trains a learned gate, the action loss or reconstruction of the next input. rho: target share of
@@ -31,7 +31,7 @@ class AuraConfig:
 
     key_width: int = 32
     value_width: int = 32
-    offer: str = "code"
+    tokens: str = "code"
     encoder_hidden: int | None = None
     summary_width: int | None = None
     gate: str = "straight_through"
@@ -56,7 +56,7 @@ class AuraConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"AuraConfig.{name} = {value}: must be at least 1")
-        for name, known in (("gate", GATES), ("gate_signal", SIGNALS), ("offer", OFFERS)):
+        for name, known in (("gate", GATES), ("gate_signal", SIGNALS), ("tokens", TOKENS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"AuraConfig.{name} = {getattr(self, name)!r}: must be one of {', '.join(known)}")
         if self.gate_signal == "token" and not self.learned:

@@ -51,7 +51,7 @@ class AuraPlan(NamedTuple):
 class AuraMemory(Memory):
     """Fast weights. The vector is the bottleneck's code of o, and so is the one token; no signature, no address.
 
-    With `offer: rows` the tokens are the rows of W instead, N = `key_width`. `dims.slots` is ignored. The state is W
+    With `tokens: rows` the tokens are the rows of W instead, N = `key_width`. `dims.slots` is ignored. The state is W
     and the read o of the last written tick, 4,224 bytes at 32 x 32.
     """
 
@@ -82,7 +82,7 @@ class AuraMemory(Memory):
         self.to_log_variance = nn.Linear(values, dims.width) if config.action_ib else None
         if self.to_log_variance is not None:
             nn.init.constant_(self.to_log_variance.bias, INITIAL_LOG_VARIANCE)
-        if config.offer == "rows":
+        if config.tokens == "rows":
             self.slot_kind = "fast-weight row"
             self.to_token = nn.Linear(values, dims.width)
             self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
@@ -90,7 +90,7 @@ class AuraMemory(Memory):
     @property
     def slot_count(self) -> int:
         """1, or d_k where the rows of W are offered."""
-        return self.settings.key_width if self.settings.offer == "rows" else 1
+        return self.settings.key_width if self.settings.tokens == "rows" else 1
 
     @property
     def eta(self) -> Tensor:
@@ -122,7 +122,7 @@ class AuraMemory(Memory):
         if log_variance is not None and self.training:
             mean = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
         address = query.new_zeros(query.shape[0], 0)
-        if self.settings.offer == "code":
+        if self.settings.tokens == "code":
             return Readout(mean[:, None], mean, mean.new_ones(query.shape[0], 1), address)
         return Readout(self.to_token(fast) + self.row_identity, mean, _shares(query), address)
 
@@ -201,11 +201,11 @@ class AuraMemory(Memory):
     def _record(self, key: Tensor, decision: Decision, surprise: Tensor) -> WriteRecord:
         """Where a write by `key` `(..., d_k)` goes, and the share of each row of W that it replaces.
 
-        For the one entry of `offer: code` the share of all rows.
+        For the one entry of `tokens: code` the share of all rows.
         """
         replaced = (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
         route = _shares(key)
-        if self.settings.offer == "code":
+        if self.settings.tokens == "code":
             replaced, route = replaced.mean(dim=-1, keepdim=True), torch.ones_like(route[..., :1])
         strength = torch.where(decision.open[..., None], replaced, torch.zeros_like(replaced))
         return WriteRecord(route, strength, decision.probability, surprise, decision.open)

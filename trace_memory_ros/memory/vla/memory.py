@@ -116,7 +116,7 @@ class VlaMemory(FastWeightMemory):
         S, _, z, _ = state
         q = elu_feature(self.w_q(self.features(x.content)))
         weight = (z * q).sum(dim=-1, keepdim=True).clamp(min=self.vla.floor)
-        return self.offer(S, (S @ q[..., None])[..., 0] / weight)
+        return self.readout(S, (S @ q[..., None])[..., 0] / weight)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""

@@ -84,6 +84,10 @@ class ActPolicy(ChunkModule):
         queries = self.queries.expand(images.shape[0], -1, -1)
         return self.head(self.decoder(queries, self.encoder(torch.cat(tokens, dim=1))))
 
+    def trunk(self) -> nn.Module:
+        """The convolutions that both families share."""
+        return self.image_tokens
+
     def infer_latent(self, actions: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """A sample of the CVAE posterior `(B, z)` given normalised actions `(B, H, A)`, and its KL to the prior."""
         normal = self.normalise_state(state)

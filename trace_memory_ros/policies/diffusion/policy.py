@@ -98,6 +98,10 @@ class DiffusionPolicy(ChunkModule):
         self.training_schedule = DDPMScheduler(**schedule)
         self.inference_schedule = DDIMScheduler(**schedule, set_alpha_to_one=True, timestep_spacing="trailing")
 
+    def trunk(self) -> nn.Module:
+        """The convolutions that both families share."""
+        return self.image_tokens
+
     def global_condition(self, images: Tensor, state: Tensor, readout: Readout | None) -> Tensor:
         """What denoising is conditioned on `(B, c)`: the observation's, and on top of it what memory adds, if given."""
         tokens = self.token_map(self.image_tokens(images)).flatten(1)
