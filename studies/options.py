@@ -32,7 +32,8 @@ def count(text: str) -> int:
 def add_names(parser: argparse.ArgumentParser, flag: str, known: Iterable[str], what: str) -> None:
     """Add an option that takes some of the `known` names, by default all."""
     choices = tuple(known)
-    parser.add_argument(flag, type=names_of(choices), default=choices, help=f"{what}, by comma (default: all)")
+    words = f"{what}, by comma, of {', '.join(choices)} (default: all)"
+    parser.add_argument(flag, type=names_of(choices), default=choices, help=words)
 
 
 def add_counts(parser: argparse.ArgumentParser, **counts: tuple[int, str]) -> None:

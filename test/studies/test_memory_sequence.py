@@ -69,6 +69,7 @@ def test_unknown_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser.parse_args(["--rows", "gru,memristor"])
     assert "memristor: choose from none, gru" in capsys.readouterr().err
+    assert "rows, by comma, of none, gru," in " ".join(parser.format_help().split())
 
 
 def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> None:
