@@ -15,14 +15,14 @@ from rich.table import Table
 
 from studies import options
 from studies.grid import Figures, Store, say
+from studies.lerobot import training as learning
+from studies.lerobot.training import Remembered
 from studies.tables import table, with_interval
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error, decisions_right
-from trace_memory_ros.learning.lerobot import training as learning
-from trace_memory_ros.learning.lerobot.training import Remembered
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.policies.lerobot import family as lerobot_family

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
+from trace_memory_ros.evidence.decision import ReferenceChunks
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, donors, first_label
+from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.observation.config import default_arm
 
 CONFIG = default_arm()
@@ -55,3 +60,13 @@ def recorded(
         branches=() if label is None else (Branch(BRANCH, label),),
         counters={"overhead": {"received": TICKS}},
     )
+
+
+def evaluate_episodes(episodes: Sequence[BagEpisode], evaluator: EpisodeEvaluator) -> list[EpisodeEvidence]:
+    """Each episode against the references of all, continued with another's history, as a fleet does it with bags."""
+    references = ReferenceChunks(actions for episode in episodes for actions in evaluator.branch_actions(episode))
+    lent = donors([first_label(episode) for episode in episodes])
+    return [
+        evaluator.evaluate(episode, references, None if donor is None else episodes[donor])
+        for episode, donor in zip(episodes, lent, strict=True)
+    ]

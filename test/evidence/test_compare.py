@@ -10,6 +10,7 @@ from evidence.evidence_examples import decided, evaluation
 from trace_memory_ros.evidence.compare import CompareError, Comparison, Row, compare
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation
 from trace_memory_ros.evidence.verdict import Answer
+from trace_memory_ros.measure.statistics import wilson_interval
 
 
 def side(*episodes: EpisodeEvidence) -> Evaluation:
@@ -47,6 +48,16 @@ def test_figures_are_those_of_the_hand() -> None:
     assert row(found, "time_resampling.route_similarity").difference is not None
 
 
+def test_shares_of_decisions_have_wilsons_interval_and_claim_nothing_below_20() -> None:
+    for count, sure in ((19, False), (20, True)):
+        right, wrong = (side(*(made(f"{i}", way) for i in range(count))) for way in ("left", "right"))
+        found = row(compare(wrong, right), "decisions_right")
+        assert found.first is not None and found.second is not None and found.difference is not None
+        assert tuple(found.first.ci95) == wilson_interval(0, count)
+        assert tuple(found.second.ci95) == wilson_interval(count, count)
+        assert (found.difference.mean, found.difference.sure, found.is_share) == (1.0, sure, True)
+
+
 def test_a_recording_that_differs_is_not_paired() -> None:
     shorter = replace(made("a"), ticks=39)
     (branch,) = made("b").branches
@@ -71,8 +82,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 
 def test_both_verdicts_are_given() -> None:
-    current = side(*(decided(f"e{i}", "left", "left", "left") for i in range(12)))
-    earlier = side(*(decided(f"e{i}", "left", "left", "right") for i in range(12)))
+    current = side(*(decided(f"e{i}", "left", "left", "left") for i in range(20)))
+    earlier = side(*(decided(f"e{i}", "left", "left", "right") for i in range(20)))
     found = compare(current, earlier)
     assert [v.answer for v in found.verdicts] == [Answer.CURRENT, Answer.EARLIER]
     difference = row(found, "changed_without_earlier_evidence").difference

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from evidence.recorded_examples import BRANCH, TICKS, recorded
+from evidence.recorded_examples import BRANCH, TICKS, evaluate_episodes, recorded
 from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.episode import BagEpisode
@@ -14,7 +14,6 @@ from trace_memory_ros.evidence.evaluator import (
     EpisodeEvaluator,
     EvidenceSettings,
     donors,
-    evaluate_episodes,
 )
 from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
 from trace_memory_ros.evidence.history.transforms import transforms

@@ -91,6 +91,7 @@ def test_bags_are_evaluated(bags: Path, trained: Path, command: Path, run: Run) 
     [
         (("demonstrate", "origin", "--seeds", "1"), 'pip install "trace_memory_ros[sim]"'),
         (("demo",), 'pip install "trace_memory_ros[sim]"'),
+        (("bench", "signature"), "checkout"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )

@@ -64,15 +64,19 @@ def show(comparison: Comparison, names: list[str]) -> None:
         *parts, name = row.name.split(".")
         if parts and part != (part := ".".join(parts)):
             table.add_row(f"[bold]{escape(part.replace('_', ' '))}[/]")
-        cells = (_cell(row.first), _cell(row.second), _difference(row.difference))
+        cells = (_cell(row.first, row.is_share), _cell(row.second, row.is_share), _difference(row.difference))
         table.add_row(escape("  " * bool(parts) + name.replace("_", " ")), *cells)
     console.print(table)
     if not comparison.shared:
         console.print("no episode is in both, recorded alike: no difference can be paired", style="yellow")
 
 
-def _cell(side: Side | None) -> str:
-    return "-" if side is None else f"{side.mean:.4g}"
+def _cell(side: Side | None, is_share: bool) -> str:
+    """A mean; of a share of decisions with its interval and the number of episodes as well."""
+    if side is None:
+        return "-"
+    counted = f" [dim]{side.ci95.low:.2f} to {side.ci95.high:.2f} of {side.episodes}[/]" if is_share else ""
+    return f"{side.mean:.4g}{counted}"
 
 
 def _difference(difference: Difference | None) -> str:

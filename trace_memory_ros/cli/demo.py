@@ -6,6 +6,10 @@ import argparse
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trace_memory_ros.arm.demo.run import DemoOptions
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,26 +44,14 @@ def run(args: argparse.Namespace) -> int:
     from trace_memory_ros.arm.demo.acceptance import criteria
     from trace_memory_ros.arm.demo.console import Display, print_results
     from trace_memory_ros.arm.demo.report import write_report
-    from trace_memory_ros.arm.demo.run import DemoFailed, DemoOptions, run_demo
+    from trace_memory_ros.arm.demo.run import DemoFailed, run_demo
     from trace_memory_ros.measure.summary import write_summary
 
     args.memory = args.memory or ("trace,gru,none" if args.policy == "act" else "trace,none")
-    options = DemoOptions(
-        tasks=_names(args.task),
-        memories=_names(args.memory),
-        episodes=args.episodes,
-        pause_s=args.pause_seconds,
-        pause_episodes=args.pause_episodes,
-        realtime_s=args.realtime_seconds,
-        jobs=args.jobs,
-        out=args.out,
-        weights=args.weights,
-        policy=args.policy,
-    )
     console = Console()
     try:
         with Display(console) as display:
-            result = run_demo(options, display)
+            result = run_demo(_options(args), display)
     except DemoFailed as error:
         print(f"trace-memory demo: {error}", file=sys.stderr)
         return 1
@@ -72,6 +64,23 @@ def run(args: argparse.Namespace) -> int:
         if path:
             console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _options(args: argparse.Namespace) -> DemoOptions:
+    from trace_memory_ros.arm.demo.run import DemoOptions
+
+    return DemoOptions(
+        tasks=_names(args.task),
+        memories=_names(args.memory),
+        episodes=args.episodes,
+        pause_s=args.pause_seconds,
+        pause_episodes=args.pause_episodes,
+        realtime_s=args.realtime_seconds,
+        jobs=args.jobs,
+        out=args.out,
+        weights=args.weights,
+        policy=args.policy,
+    )
 
 
 def command(args: argparse.Namespace) -> str:

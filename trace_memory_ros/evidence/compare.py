@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation, ModelFacts
-from trace_memory_ros.evidence.verdict import Verdict, verdict
-from trace_memory_ros.measure.statistics import Interval, bootstrap_interval
+from trace_memory_ros.evidence.verdict import FEWEST, Verdict, verdict
+from trace_memory_ros.measure.statistics import Interval, bootstrap_interval, wilson_interval
 
 Values = Mapping[str, float]
 _TRANSFORM = ("route_similarity", "branch_consistency", "readout_cosine", "action_agreement", "chunk_distance")
@@ -18,12 +18,19 @@ _STABILITY = ("slot_churn_per_tick", "write_entropy", "slot_occupancy", "readout
 _EPISODE = ("writes", "slot_churn", "write_entropy", "slot_occupancy")
 
 
+_SHARES = ("decisions_right", "changed_without_earlier_evidence", "action_agreement", "decision_agreement")
+"""Last parts of the names of figures that are shares of decisions."""
+
+
 class CompareError(ValueError):
     """Two evaluations that have nothing to compare; the message names both sides and the remedy."""
 
 
 class Side(NamedTuple):
-    """A figure of one evaluation: the mean over the episodes that have it, and its 95 % bootstrap interval."""
+    """A figure of one evaluation: the mean over the episodes that have it, and its 95 % interval.
+
+    The interval is Wilson's where every episode is one decision, right or not, and a bootstrap elsewhere.
+    """
 
     mean: float
     ci95: Interval
@@ -32,16 +39,20 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """mean: of second minus first, episode by episode, over `episodes` that both have. ci95: bootstrap interval."""
+    """mean: of second minus first, episode by episode, over `episodes` that both have. ci95: bootstrap interval.
+
+    enough: whether so many episodes may claim a difference; of a share of decisions it takes `verdict.FEWEST`.
+    """
 
     mean: float
     ci95: Interval
     episodes: int
+    enough: bool = True
 
     @property
     def sure(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return not self.ci95.low <= 0 <= self.ci95.high
+        """Whether there are enough episodes and the interval leaves out 0."""
+        return self.enough and not self.ci95.low <= 0 <= self.ci95.high
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,11 @@ class Row:
     first: Side | None
     second: Side | None
     difference: Difference | None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of decisions."""
+        return is_share(self.name)
 
 
 @dataclass(frozen=True)
@@ -141,13 +157,25 @@ def _row(name: str, first: Mapping[str, Values], second: Mapping[str, Values], s
     difference = None
     if pairs:
         by_episode = np.array([b - a for a, b in pairs])
-        difference = Difference(float(by_episode.mean()), bootstrap_interval(by_episode), len(pairs))
+        enough = len(pairs) >= FEWEST or not is_share(name)
+        difference = Difference(float(by_episode.mean()), bootstrap_interval(by_episode), len(pairs), enough)
     return Row(name, _side(name, first), _side(name, second), difference)
 
 
 def _side(name: str, side: Mapping[str, Values]) -> Side | None:
     values = [found[name] for found in side.values() if name in found]
-    return Side(float(np.mean(values)), bootstrap_interval(values), len(values)) if values else None
+    if not values:
+        return None
+    if is_share(name) and set(values) <= {0.0, 1.0}:
+        interval = wilson_interval(round(sum(values)), len(values))
+    else:
+        interval = bootstrap_interval(values)
+    return Side(float(np.mean(values)), interval, len(values))
+
+
+def is_share(name: str) -> bool:
+    """Whether the figure called `name` is a share of decisions."""
+    return name.rpartition(".")[2] in _SHARES
 
 
 def _row_figures(row: Row) -> dict[str, Any]:

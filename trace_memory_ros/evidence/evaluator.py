@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -213,21 +213,6 @@ def donors(labels: Sequence[str | None]) -> list[int | None]:
         others = [j for j in others if labels[j] is not None] if own is not None else []
         unlike = [j for j in others if labels[j] != own]
         found.append(next(iter(unlike or others), None))
-    return found
-
-
-def evaluate_episodes(
-    episodes: Sequence[BagEpisode],
-    evaluator: EpisodeEvaluator,
-    report: Callable[[EpisodeEvidence], None] = lambda evidence: None,
-) -> list[EpisodeEvidence]:
-    """Evaluate episodes one after the other, each against the references of all; `report` is called with each."""
-    references = BranchReferences(actions for episode in episodes for actions in evaluator.branch_actions(episode))
-    lent = donors([first_label(episode) for episode in episodes])
-    found = []
-    for episode, donor in zip(episodes, lent, strict=True):
-        found.append(evaluator.evaluate(episode, references, None if donor is None else episodes[donor]))
-        report(found[-1])
     return found
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from studies.recall import information_state as ais
 from studies.recall.learning.measure import measure
 from studies.recall.learning.model import SymbolModel
 from studies.recall.streams.stream import SymbolStream
 from studies.recall.tasks.aura_variants import TrainedModel
-from trace_memory_ros.memory.aura import ais
 
 Array = NDArray[np.float64]
 DISCOUNT = 0.9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trace_memory_ros.memory.aura.ais import (
+from studies.recall.information_state import (
     Spread,
     delta,
     epsilon,
