@@ -220,7 +220,7 @@ def _base(proposal: Proposal) -> tuple[str, str, str] | None:
         if found.moves:
             proposal.uses[topic] = f"base velocity ({kind})"
             return _relative(topic).replace("/", "_"), _relative(topic), kind
-        proposal.notes.append(f"{topic} never moves in this bag: the base is taken for fixed (base_masked: true)")
+        proposal.notes.append(f"{topic} never moves: the base is taken for fixed (base_masked: true)")
     return None
 
 
