@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
-from trace_memory_ros.arm.demo.episode_log import PlayedEpisode
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver
 from trace_memory_ros.arm.demo.plan import CellPlan, PlannedEpisode
 from trace_memory_ros.arm.demo.results import EpisodeResult, Mode, Recording
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.node_client import EpisodeFailed

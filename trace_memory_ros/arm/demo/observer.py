@@ -17,8 +17,8 @@ from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.demo.results import Frame, Timeline
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import CAMERA_NAMES
 from trace_memory_ros.arm.sim.referee import STAGES
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics

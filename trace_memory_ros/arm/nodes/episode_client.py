@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from trajectory_msgs.msg import JointTrajectory
 
-from trace_memory_ros.arm.demo.episode_log import EpisodeLog, PlayedEpisode, ReceivedCondition
+from trace_memory_ros.arm.nodes.episode_log import EpisodeLog, PlayedEpisode, ReceivedCondition
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes import qos
