@@ -154,13 +154,11 @@ class _Runner:
             return self._play(planned, None)
         with BagWriter(self._where.bag, TOPICS) as bag:
             outcome = self._play(planned, bag)
-            self._observer.wait_records(outcome.ticks_published)
-            self._observer.release_bag()
+            self._observer.release_bag(outcome.ticks_published)
             return outcome
 
     def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> PlayedEpisode:
         self._observer.begin(planned.record, bag)
-        self._observer.wait_connected()
         self._begun_at = time.monotonic()
         try:
             return self._client.run(planned.scenario, planned.mode.value, planned.timeout_s)
@@ -174,7 +172,7 @@ class _Runner:
         self._group.check_alive()
         if self._begun_at is None:
             return
-        silent_s = time.monotonic() - max(self._begun_at, self._observer.heard_at)
+        silent_s = time.monotonic() - max(self._begun_at, self._observer.status_at)
         if silent_s > STALL_S:
             raise EpisodeFailed(f"arm_sim_node has published no episode status for {silent_s:.0f} s")
 
