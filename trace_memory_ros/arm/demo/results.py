@@ -52,10 +52,6 @@ class EpisodeResult:
     write_rate_hz: float
     wall_s: float
 
-    @property
-    def ticks_lost(self) -> int:
-        return self.ticks_expected - self.ticks_published
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-TESTED_VERSIONS = ("0.4.4",)
-"""LeRobot versions that the tests of this package were run with; the extra's range is `>=0.4.4,<0.5`."""
 INSTALL = (
     'pip install "trace_memory_ros[lerobot]" && pip install --no-deps "lerobot>=0.4.4,<0.5"'
     " (without dependencies, since LeRobot 0.4 asks for a torch older than this package's)"
