@@ -114,7 +114,7 @@ def read(node: Node, table: type[P]) -> P:
     return out
 
 
-def review(table: type, changed: list[Parameter], configured: bool) -> SetParametersResult:
+def review(table: type, changed: list[Parameter[Any]], configured: bool) -> SetParametersResult:
     """Judge a request to set parameters; a refusal says why and what to do."""
     known = specs(table)
     for item in changed:
