@@ -17,7 +17,7 @@ def generate_launch_description() -> LaunchDescription:
     """Launch arguments first, then the processes."""
     checkpoint = ParameterValue([TASK, "_", LaunchConfiguration("memory")], value_type=str)
     model = {"checkpoint": checkpoint, "reliability": LaunchConfiguration("reliability")}
-    player = [sys.executable, "-m", "trace_memory_ros.arm.demo.episode_player", "--task", TASK]
+    player = [sys.executable, "-m", "trace_memory_ros.arm.nodes.episode_player", "--task", TASK]
     player += ["--namespace", NAMESPACE, "--episodes", LaunchConfiguration("episodes")]
     player += ["--mode", LaunchConfiguration("mode")]
     player += ["--extra-pause-s", LaunchConfiguration("extra_pause_s")]

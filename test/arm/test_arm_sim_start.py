@@ -42,7 +42,7 @@ def test_a_lock_step_episode_does_not_wait_for_the_wall_clock_to_reach_its_stamp
     for node in (sim, listener):
         ros.add_node(node)
     deadline = time.monotonic() + PATIENCE_S
-    while sim.streams.unheard() and time.monotonic() < deadline:
+    while sim.streams.without_subscriber() and time.monotonic() < deadline:
         ros.spin_once(timeout_sec=0.05)
     # As after many lock-step episodes that ran faster than real time.
     sim._last_stamp_ns = time.time_ns() + HOUR_NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trace_memory_ros.arm.demo.episode_log import EpisodeLog
+from trace_memory_ros.arm.nodes.episode_log import EpisodeLog
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes.conversion import header

@@ -10,7 +10,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.observation.config import default_arm

@@ -14,7 +14,7 @@ from rclpy.serialization import deserialize_message, serialize_message  # noqa: 
 from sensor_msgs.msg import Image  # noqa: E402
 from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient  # noqa: E402
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient  # noqa: E402
 from trace_memory_ros.bags.types import typestore  # noqa: E402
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics  # noqa: E402
 from trace_memory_ros.nodes import conversion, qos  # noqa: E402

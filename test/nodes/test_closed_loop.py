@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes.conversion import stamp_ns

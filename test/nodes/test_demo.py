@@ -16,10 +16,10 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 from trace_memory_ros.arm.demo.cell import CellResult, DemoFailed, Surroundings, run_cell
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver, branch_moments, moments
 from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, PlannedEpisode, lockstep_cells, realtime_cells
 from trace_memory_ros.arm.demo.results import EpisodeResult, Mode
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion

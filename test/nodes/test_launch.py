@@ -58,17 +58,16 @@ def test_every_argument_is_described_and_every_used_one_is_declared(tree: ast.Mo
 
 
 def test_parameters_given_at_launch_are_declared_by_the_nodes(tree: ast.Module) -> None:
-    from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
-    from trace_memory_ros.nodes import tables
+    from nodes.test_parameters import TABLES
+
     from trace_memory_ros.nodes.parameters import specs
 
-    parameters: dict[str, type] = {**tables.TABLES, "arm_sim_node": ArmSimNodeParameters}
-    known = {name for table in parameters.values() for name in specs(table)}
+    known = {name for table in TABLES.values() for name in specs(table)}
     assert {"autostart", "checkpoint", "reliability", "task", "mode"} <= known
     for call in calls(tree, "managed"):
         given = call.args[1]
         if isinstance(given, ast.Dict):
-            table = parameters[ast.literal_eval(call.args[0])]
+            table = TABLES[ast.literal_eval(call.args[0])]
             assert {ast.literal_eval(key) for key in given.keys if key} <= set(specs(table))
 
 

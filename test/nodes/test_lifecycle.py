@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fixtures import damage
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec, private_environment
 

@@ -6,12 +6,18 @@ import pytest
 import yaml
 
 from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
-from trace_memory_ros.nodes import tables
+from trace_memory_ros.nodes.markers.parameters import MarkerNodeParameters
+from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.parameters import review, specs, validate
-from trace_memory_ros.nodes.tables import MemoryNodeParameters, PolicyNodeParameters
+from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES: dict[str, type] = {**tables.TABLES, "arm_sim_node": ArmSimNodeParameters}
+TABLES: dict[str, type] = {
+    "memory_node": MemoryNodeParameters,
+    "policy_node": PolicyNodeParameters,
+    "marker_node": MarkerNodeParameters,
+    "arm_sim_node": ArmSimNodeParameters,
+}
 CHANGES = {"start": "at start", "configure": "unconfigured", "live": "any time"}
 
 
@@ -69,8 +75,10 @@ def test_documentation_states_every_parameter(node: str) -> None:
 
 
 @pytest.mark.parametrize("node", TABLES)
-def test_defaults_are_valid(node: str) -> None:
+def test_defaults_are_valid_and_a_value_of_another_type_is_not(node: str) -> None:
     validate(TABLES[node]())
+    with pytest.raises(ValueError, match="autostart = 1 is a int"):
+        validate(TABLES[node](autostart=1))
 
 
 def test_a_value_outside_its_limits_is_named() -> None:

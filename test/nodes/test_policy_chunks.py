@@ -14,7 +14,7 @@ from nodes.conftest import READY_S
 from nodes.robot import CAMERAS, Robot, picture, posture
 from policies.installed import install, slow_project
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.node_client import EpisodeFailed

@@ -11,7 +11,7 @@ from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
-from trace_memory_ros.nodes.policy_loading import load_policy
+from trace_memory_ros.nodes.policy.loading import load_policy
 from trace_memory_ros.nodes.processes import NodeGroup
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime import checkpoint

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trace_memory_ros.signature import naive
-from trace_memory_ros.signature.layout import word_index
 
 LAYOUTS = [(1, 4), (2, 4), (3, 3), (5, 2), (4, 1)]
 paths = st.tuples(st.integers(1, 6), st.integers(1, 3)).flatmap(lambda s: arrays(float, s, elements=st.floats(-2, 2)))
@@ -41,8 +40,8 @@ def test_circle_encloses_its_levy_area() -> None:
     corners, radius = 1000, 1.5
     angle = np.linspace(0, 2 * np.pi, corners + 1)
     circle = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    s = naive.signature(circle, 2)
-    area = (s[word_index((0, 1), 2)] - s[word_index((1, 0), 2)]) / 2
+    _, second = naive.unflatten(naive.signature(circle, 2), 2, 2)
+    area = (second[0, 1] - second[1, 0]) / 2
     polygon = corners / 2 * radius**2 * math.sin(2 * math.pi / corners)
     assert area == pytest.approx(polygon, rel=1e-10)
     assert area == pytest.approx(math.pi * radius**2, rel=1e-4)
@@ -55,9 +54,9 @@ def test_levels_are_iterated_integrals() -> None:
     level1 = np.cumsum(dx, axis=0) - dx / 2
     inner = np.cumsum(level1[:, 0] * dx[:, 1])
     triple = np.sum((np.concatenate([[0.0], inner[:-1]]) + level1[:, 0] * dx[:, 1] / 2) * dx[:, 0])
-    s = naive.signature(x[::20], 3)
-    assert s[word_index((0, 1), 2)] == pytest.approx(inner[-1], abs=1e-5)
-    assert s[word_index((0, 1, 0), 2)] == pytest.approx(triple, abs=1e-5)
+    _, second, third = naive.unflatten(naive.signature(x[::20], 3), 2, 3)
+    assert second[0, 1] == pytest.approx(inner[-1], abs=1e-5)
+    assert third[0, 1, 0] == pytest.approx(triple, abs=1e-5)
 
 
 @given(paths, st.integers(0, 5), st.integers(1, 4))

@@ -79,17 +79,6 @@ def test_nan_is_passed_on_not_hidden() -> None:
     assert np.isnan(fitted(rows()).apply(np.full(5, np.nan))).all()
 
 
-def test_tensor_path_equals_numpy_path_and_has_gradients() -> None:
-    x = rows()
-    standardiser = fitted(x)
-    wild = torch.tensor(x * 3, requires_grad=True)
-    z = standardiser.apply_tensor(wild)
-    np.testing.assert_array_equal(z.detach().numpy(), standardiser.apply(x * 3))
-    z.sum().backward()
-    assert wild.grad is not None
-    assert bool((wild.grad[z.abs() < CLIP] > 0).all())
-
-
 def test_safetensors_round_trip_is_exact(tmp_path: Path) -> None:
     x = rows()
     standardiser = fitted(x, mask=np.array([1, 1, 0, 1, 1], dtype=bool), clip=5.0)

@@ -107,7 +107,7 @@ def _sequence(values: NDArray[Any]) -> array[Any] | list[Any]:
     """Message values of any array, row-major: an `array.array` is set in microseconds, an ndarray or a list is not."""
     code = _TYPE_CODES.get(values.dtype.name)
     if code is None:
-        return values.tolist()
+        return list(values.tolist())
     out = array(code)
     out.frombytes(values.tobytes())
     return out

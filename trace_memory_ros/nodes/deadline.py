@@ -28,7 +28,7 @@ class DrainedDeadline:
         self.timer: Timer = node.create_timer(1.0, self._expire, autostart=False)
 
     def note_input(self) -> None:
-        """Tell that an input was handled."""
+        """An input was handled."""
         self._input_seen = True
 
     def set(self, at_ns: int | None) -> None:

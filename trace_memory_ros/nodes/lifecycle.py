@@ -120,7 +120,7 @@ class ManagedNode(LifecycleNode):
         self.get_logger().info(f"{what} done")
         return SUCCESS
 
-    def _review(self, changed: list[Parameter]) -> SetParametersResult:
+    def _review(self, changed: list[Parameter[Any]]) -> SetParametersResult:
         return parameters.review(self.table, changed, self.configured)
 
     def _autostart(self) -> None:

@@ -17,8 +17,8 @@ from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions, refusal
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.snapshot_file import read_snapshot, write_snapshot
-from trace_memory_ros.nodes.tables import MemoryNodeParameters
+from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
+from trace_memory_ros.nodes.memory.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation

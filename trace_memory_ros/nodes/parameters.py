@@ -15,6 +15,12 @@ Changes = Literal["start", "configure", "live"]
 
 P = TypeVar("P")
 
+# What several nodes say of a parameter that they share.
+AUTOSTART = "Configure and activate by itself at start; the process ends with exit code 1 when that fails."
+RELIABILITY = "Quality of service of the input subscriptions: best_effort for live sensors, reliable for lock-step."
+CHECKPOINT = "Checkpoint folder, or the name of one that this package ships, such as origin_trace."
+DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -108,7 +114,7 @@ def read(node: Node, table: type[P]) -> P:
     return out
 
 
-def review(table: type, changed: list[Parameter], configured: bool) -> SetParametersResult:
+def review(table: type, changed: list[Parameter[Any]], configured: bool) -> SetParametersResult:
     """Judge a request to set parameters; a refusal says why and what to do."""
     known = specs(table)
     for item in changed:

@@ -15,15 +15,15 @@ from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, parameters, qos
-from trace_memory_ros.nodes.acting import Acting, acting_of, failure
-from trace_memory_ros.nodes.commands import CommandOutput, Targets
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.policy_loading import ready_policy
-from trace_memory_ros.nodes.sample_store import SampleStore
-from trace_memory_ros.nodes.tables import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.acting import Acting, acting_of, failure
+from trace_memory_ros.nodes.policy.commands import CommandOutput, Targets
+from trace_memory_ros.nodes.policy.loading import ready_policy
+from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime import checkpoint

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-Reliability = Literal["best_effort", "reliable"]
 RELIABILITIES: tuple[str, ...] = ("best_effort", "reliable")
 
 

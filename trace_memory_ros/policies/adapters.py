@@ -31,11 +31,11 @@ class Adapter(nn.Module):
     shape: ConditionShape
 
     def begin_near(self, constant: Tensor) -> None:
-        """Start close to always saying `constant` `(width of what it gives,)`, which the policy is used to."""
+        """Start with an output near `constant` `(W,)`, which the policy was trained with, whatever the readout."""
         raise NotImplementedError
 
     def without_memory(self) -> Tensor:
-        """What it says, `(width of what it gives,)`, where there is no memory: no tokens, no address, a zero vector."""
+        """Output `(W,)` for the readout of no memory: no tokens, no address, a zero vector."""
         raise NotImplementedError
 
 

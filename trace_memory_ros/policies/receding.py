@@ -38,7 +38,7 @@ class RecedingHorizon:
         return tick >= ends - self.lead
 
     def begin(self, tick: int) -> None:
-        """Tell that a chunk is being computed from what was seen at `tick`."""
+        """A chunk is being computed from the observation of `tick`."""
         self._begun_from = tick
 
     def offer(self, tick: int, chunk: Chunk) -> None:
@@ -47,7 +47,7 @@ class RecedingHorizon:
             self._begun_from, self._next = None, (tick, chunk)
 
     def abandon(self, tick: int) -> None:
-        """Tell that the chunk begun from `tick` will not come."""
+        """The chunk begun from `tick` failed and will not come."""
         if tick == self._begun_from:
             self._begun_from = None
 

@@ -7,7 +7,6 @@ with its words reversed instead, the newest letter slowest: see `reversed_word_o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -39,18 +38,6 @@ def level_slices(dim: int, depth: int) -> list[slice]:
     """Where each level lies in a flat signature, level 1 first."""
     ends = np.cumsum(level_sizes(dim, depth)).tolist()
     return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-
-
-def word_index(word: Sequence[int], dim: int) -> int:
-    """Canonical index of a word of 0-based letters, oldest letter first; ValueError for a letter outside 0..dim-1."""
-    check_layout(dim, len(word))
-    index = 0
-    for letter in word:
-        if not 0 <= letter < dim:
-            raise ValueError(f"letter {letter} of word {tuple(word)}: dim = {dim} has letters 0 to {dim - 1}")
-        index = index * dim + letter
-    shorter_words: int = sum(dim**n for n in range(1, len(word)))
-    return shorter_words + index
 
 
 @cache

@@ -65,13 +65,6 @@ class Standardiser:
         """Standardise `x` `(..., w)` in float64 and round to float32, as learned maps want it."""
         return self.apply64(x).astype(np.float32)
 
-    def apply_tensor(self, x: Tensor) -> Tensor:
-        """`apply` for a tensor `(..., w)` on any device, with gradients (none where clipped); float32."""
-        self._check_width(tuple(x.shape))
-        mean = torch.from_numpy(self.mean).to(x.device)
-        scale = torch.from_numpy(self._scale).to(x.device)
-        return ((x.double() - mean) * scale).clamp(-self.clip, self.clip).float()
-
     def clipped_share(self, x: Array) -> float:
         """Share of the active channels of `x` `(..., w)` beyond the clip: how far a path left the training data."""
         beyond = np.abs((x - self.mean) * self._scale) > self.clip

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
-from trace_memory_ros.arm.demo.episode_log import PlayedEpisode
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver
 from trace_memory_ros.arm.demo.plan import CellPlan, PlannedEpisode
 from trace_memory_ros.arm.demo.results import EpisodeResult, IllustratedEpisode, Mode
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.node_client import EpisodeFailed
@@ -154,13 +154,11 @@ class _Runner:
             return self._play(planned, None)
         with BagWriter(self._where.bag, TOPICS) as bag:
             outcome = self._play(planned, bag)
-            self._observer.wait_records(outcome.ticks_published)
-            self._observer.release_bag()
+            self._observer.release_bag(outcome.ticks_published)
             return outcome
 
     def _play(self, planned: PlannedEpisode, bag: BagWriter | None) -> PlayedEpisode:
         self._observer.begin(planned.record, bag)
-        self._observer.wait_connected()
         self._begun_at = time.monotonic()
         try:
             return self._client.run(planned.scenario, planned.mode.value, planned.timeout_s)
@@ -174,7 +172,7 @@ class _Runner:
         self._group.check_alive()
         if self._begun_at is None:
             return
-        silent_s = time.monotonic() - max(self._begun_at, self._observer.heard_at)
+        silent_s = time.monotonic() - max(self._begun_at, self._observer.status_at)
         if silent_s > STALL_S:
             raise EpisodeFailed(f"arm_sim_node has published no episode status for {silent_s:.0f} s")
 

@@ -17,8 +17,8 @@ from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
 from trace_memory_ros.arm.demo.results import Frame, Timeline
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import CAMERA_NAMES
 from trace_memory_ros.arm.sim.referee import STAGES
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
@@ -45,6 +45,8 @@ TOPICS = (
     STATUS,
     BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS, on_time_axis=False),
 )
+EACH_TICK = tuple(topic.name for topic in TOPICS if topic.on_time_axis and topic is not STATUS)
+"""Topics with a message per control tick; in real time the simulator's have more."""
 AFTER_CUE_S = 0.3
 AT_BRANCH_S = 0.8
 SECOND_NS = 1e9
@@ -53,14 +55,14 @@ SECOND_NS = 1e9
 class EpisodeObserver:
     """Collects one episode at a time, between `begin` and the reading of its results.
 
-    heard_at: monotonic time in seconds of the newest episode status.
+    status_at: monotonic time in seconds of the newest episode status.
     """
 
     def __init__(self, client: EpisodeClient) -> None:
         self._client = client
         self._bag: BagWriter | None = None
         self._keep_pictures = False
-        self.heard_at = time.monotonic()
+        self.status_at = time.monotonic()
         self._clear()
         node = client.node
         self._diagnostics = node.create_subscription(
@@ -69,6 +71,7 @@ class EpisodeObserver:
         self._status = node.create_subscription(EpisodeStatus, STATUS.name, self._on_status, STATUS.qos)
         self._pictures = subscribe_raw(node, [PICTURES], self._on_picture)
         self._bag_subscriptions: list[Any] = []
+        self._arrived: set[str] = set()
 
     def _clear(self) -> None:
         self.records: list[MemoryDiagnostics] = []
@@ -76,22 +79,31 @@ class EpisodeObserver:
         self._raw_pictures: list[bytes] = []
 
     def begin(self, record: bool, bag: BagWriter | None) -> None:
-        """Forget the last episode; keep pictures of the next one where `record`, and all its topics in `bag`."""
+        """Forget the last episode; keep pictures of the next one where `record`, and all its topics in `bag`.
+
+        Waits until every topic is connected; raises `EpisodeFailed` naming those that are not.
+        """
         self._clear()
         self._keep_pictures = record
-        self._bag = bag
         if bag is not None:
             self._bag_subscriptions = subscribe_raw(self._client.node, TOPICS, self._on_raw)
+        self._wait_connected()
+        if bag is not None:
+            self._wait_samples()
+        self._clear()
+        self._bag = bag
 
-    def release_bag(self) -> None:
-        """Write nothing more into the bag."""
+    def release_bag(self, ticks: int, timeout_s: float = 5.0) -> None:
+        """Wait until all messages of an episode of `ticks` are in the bag, and write nothing more into it."""
+        bag = self._bag
+        if bag is not None:
+            self._client.spin_until(lambda: all(bag.counts[name] >= ticks for name in EACH_TICK), timeout_s)
         self._bag = None
         for subscription in self._bag_subscriptions:
             self._client.node.destroy_subscription(subscription)
         self._bag_subscriptions = []
 
-    def wait_connected(self, timeout_s: float = 20.0) -> None:
-        """Wait until every topic has a publisher. Raises `EpisodeFailed` naming those that have none."""
+    def _wait_connected(self, timeout_s: float = 20.0) -> None:
         subscriptions = [self._diagnostics, self._status, *self._pictures, *self._bag_subscriptions]
 
         def silent() -> list[str]:
@@ -99,6 +111,18 @@ class EpisodeObserver:
 
         if not self._client.spin_until(lambda: not silent(), timeout_s):
             raise EpisodeFailed(f"nobody publishes {', '.join(silent())} after {timeout_s:g} s: is its node active?")
+
+    def _wait_samples(self, timeout_s: float = 30.0) -> None:
+        """Let samples through until one came on every topic: a publisher may not know of a new subscription yet."""
+        deadline = time.monotonic() + timeout_s
+        missing = set(EACH_TICK)
+        while missing:
+            if time.monotonic() > deadline:
+                raise EpisodeFailed(f"nothing came on {', '.join(sorted(missing))} within {timeout_s:g} s of looking")
+            self._arrived.clear()
+            self._client.look()
+            self._client.spin_until(lambda: self._arrived.issuperset(EACH_TICK), 3.0)
+            missing = set(EACH_TICK) - self._arrived
 
     def wait_records(self, count: int, timeout_s: float = 2.0) -> None:
         """Wait for the diagnostics of the last ticks, which may come after the episode's end is announced."""
@@ -137,7 +161,7 @@ class EpisodeObserver:
         return tuple(frames)
 
     def _on_status(self, message: EpisodeStatus) -> None:
-        self.heard_at = time.monotonic()
+        self.status_at = time.monotonic()
         if message.phase != EpisodeStatus.IDLE:
             self.statuses.append(message)
 
@@ -149,6 +173,7 @@ class EpisodeObserver:
             self._raw_pictures.append(data)
 
     def _on_raw(self, topic: str, data: bytes) -> None:
+        self._arrived.add(topic)
         if self._bag is not None:
             self._bag.write(topic, data)
 

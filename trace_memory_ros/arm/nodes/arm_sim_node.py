@@ -157,7 +157,7 @@ class ArmSimNode(ManagedNode):
             raise RuntimeError("arm_sim_node is not active: configure and activate it first")
         settings = parameters.read(self, ArmSimNodeParameters)
         scenario = Scenario(settings.task, settings.seed, settings.cue, extra_pause_s=settings.extra_pause_s)
-        unheard = self.streams.unheard()
+        unheard = self.streams.without_subscriber()
         if settings.mode == "lockstep" and unheard:
             raise RuntimeError(f"nobody subscribes to {', '.join(unheard)}: a lock-step episode would stand still")
         self._end(EpisodeStatus.IDLE)

@@ -28,7 +28,7 @@ class ArmStreams:
     def publishers(self) -> tuple[object, ...]:
         return (*self._cameras.values(), self._joints, self._odometry)
 
-    def unheard(self) -> list[str]:
+    def without_subscriber(self) -> list[str]:
         """Topics that nobody subscribes to, except odometry, which a fixed base does without."""
         needed = (*self._cameras.values(), self._joints)
         return [publisher.topic_name for publisher in needed if publisher.get_subscription_count() == 0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_memory_ros.nodes.parameters import parameter, validate
-from trace_memory_ros.nodes.tables import AUTOSTART, DIAGNOSTICS_RATE
+from trace_memory_ros.nodes.parameters import AUTOSTART, DIAGNOSTICS_RATE, parameter, validate
 
 
 @dataclass(frozen=True)

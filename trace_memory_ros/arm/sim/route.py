@@ -75,7 +75,8 @@ def _left_way(one: Waypoint, other: Waypoint, turns: float) -> FloatArray:
     fraction = np.linspace(0, 1, _FINE)
     if other.straight:
         ends = _left_pose(np.array([one.left, other.left]), turns)
-        return ends[0] + fraction[:, None] * (ends[1] - ends[0])
+        way: FloatArray = ends[0] + fraction[:, None] * (ends[1] - ends[0])
+        return way
     return _left_pose(one.left + fraction * (other.left - one.left), turns)
 
 

@@ -1,10 +1,10 @@
-"""The parameters of marker_node."""
+"""The parameters of marker_node, which `config/marker_node.yaml` and `docs/nodes.md` repeat; a test compares them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_memory_ros.nodes.parameters import parameter, validate
+from trace_memory_ros.nodes.parameters import AUTOSTART, parameter, validate
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 FAR_M = 1000.0
@@ -34,10 +34,7 @@ class MarkerNodeParameters:
         "best_effort", "Quality of service of the joint_states subscription; best_effort suits any publisher.",
         choices=RELIABILITIES,
     )  # fmt: skip
-    autostart: bool = parameter(
-        False, "Configure and activate by itself at start; the process ends with exit code 1 when that fails.",
-        changes="start",
-    )  # fmt: skip
+    autostart: bool = parameter(False, AUTOSTART, changes="start")
 
     def __post_init__(self) -> None:
         validate(self)

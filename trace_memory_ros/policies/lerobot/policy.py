@@ -91,7 +91,7 @@ class MemoryPolicy(nn.Module):
         """LeRobot's loss and what it reports with it.
 
         A frozen ACT with a VAE is trained at the latent's prior mean, as it acts: its posterior sees the very actions
-        that the memory is to foretell.
+        that it is to predict from memory.
         """
         with self._given(batch), self._held():
             return self.base(self._own(batch))

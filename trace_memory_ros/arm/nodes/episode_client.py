@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from trajectory_msgs.msg import JointTrajectory
 
-from trace_memory_ros.arm.demo.episode_log import EpisodeLog, PlayedEpisode, ReceivedCondition
+from trace_memory_ros.arm.nodes.episode_log import EpisodeLog, PlayedEpisode, ReceivedCondition
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes import qos
@@ -90,11 +90,15 @@ class EpisodeClient(NodeClient):
             if time.monotonic() > deadline:
                 who = ", ".join(consumers)
                 raise EpisodeFailed(f"no command within {timeout_s:g} s of looking: /diagnostics of {who} say why")
-            for node in consumers:
-                self.trigger(f"{node}/reset")
             self._commands_seen = 0
-            self.trigger(f"{sim}/look")
+            self.look(sim, consumers)
             self._connected = self.spin_until(lambda: self._commands_seen > 0, 3.0)
+
+    def look(self, sim: str = "arm_sim_node", consumers: Sequence[str] = ("memory_node", "policy_node")) -> None:
+        """Between episodes, let one sample of every stream through to memory and policy."""
+        for node in consumers:
+            self.trigger(f"{node}/reset")
+        self.trigger(f"{sim}/look")
 
     @property
     def received(self) -> Sequence[ReceivedCondition]:

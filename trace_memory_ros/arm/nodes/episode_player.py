@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from itertools import count
 
-from trace_memory_ros.arm.demo.episode_client import EpisodeClient
-from trace_memory_ros.arm.demo.episode_log import PlayedEpisode
+from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
+from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.nodes import parent

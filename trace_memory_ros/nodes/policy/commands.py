@@ -14,8 +14,8 @@ Targets = NDArray[np.float32]
 class CommandOutput:
     """Commands of an episode and how many came to what.
 
-    publish: sends targets `(A,)` with the stamp of the tick they answer. fault: told of what went wrong, by source and
-    text. hold_ms: how long the last command is repeated.
+    publish: sends targets `(A,)` with the stamp of the tick they answer. fault: called with the source and text of a
+    fault. hold_ms: how long the last command is repeated.
     """
 
     def __init__(

@@ -1,0 +1,1 @@
+"""What memory_node is made of."""

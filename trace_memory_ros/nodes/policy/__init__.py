@@ -1,0 +1,1 @@
+"""What policy_node is made of."""
