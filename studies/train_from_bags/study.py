@@ -16,6 +16,7 @@ from rich.console import Console
 from studies.store import Store
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
+from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
 from trace_memory_ros.learning.agent import Foreteller
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
@@ -212,7 +213,13 @@ def _prepared(plan: Plan, row: Row) -> Prepared:
     recipe = Recipe(steps=row.steps, memory_first=plan.memory_first)
     share = row.bags / 150
     episodes = None if share == 1 else round(share * len(data.episodes) * 5 / 6)
-    return prepare(data, arm_recording(), BagOptions(depth=DEPTH), recipe, episodes=episodes)
+    return prepare(
+        data,
+        arm_recording(),
+        BagOptions(depth=DEPTH, memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
+        recipe,
+        episodes=episodes,
+    )
 
 
 def _measured(task: str) -> Row:
