@@ -17,7 +17,7 @@ from studies.store import Store
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
-from trace_memory_ros.learning.agent import Foreteller
+from trace_memory_ros.learning.agent import AuxiliaryHead
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
@@ -149,7 +149,7 @@ def compare_measures(plan: Plan, task: str) -> Figures:
     agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
     """
     prepared = _prepared(plan, _measured(task))
-    model = Foreteller(new_agent(prepared.design, prepared.data, 0))
+    model = AuxiliaryHead(new_agent(prepared.design, prepared.data, 0))
     first = prepared.recipe.memory_first
     optimiser = torch.optim.AdamW(model.parameters(), lr=first.learning_rate)
     factor, held = first.clock_factors[0], prepared.held_out

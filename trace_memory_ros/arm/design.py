@@ -88,7 +88,7 @@ def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def design_of(config: RunConfig) -> Design:
-    """The design that a run's configuration asks for. Raises ConfigError where it tells of bags or of no clock."""
+    """The design that a run's configuration asks for. Raises ConfigError where it has `bags` or no clock."""
     if config.bags is not None or config.rule is None:
         raise ConfigError(
             "a simulated task's demonstrations are neither split nor looked at for a clock: leave `bags` out and give "

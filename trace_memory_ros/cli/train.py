@@ -76,7 +76,7 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train as told by the command line."""
+    """Train as the command line asks for."""
     simulated = [name for name in args.source if name in TASKS and not Path(name).exists()]
     absent = [name for name in args.source if name not in simulated and not Path(name).exists()]
     if absent or (simulated and len(args.source) > 1):

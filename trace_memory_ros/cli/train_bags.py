@@ -81,8 +81,8 @@ def _describe(data: BagData, plan: Prepared) -> None:
     for name, builder in (("training", plan.training), ("held out", plan.held_out)):
         demos = [episode.demo for episode in builder.data.episodes]
         counts = Counter(data.labels[answer] for demo in demos for answer in demo.answers)
-        told = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none annotated"
-        table.add_row(name, str(len(demos)), str(sum(demo.ticks for demo in demos)), told)
+        annotated = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none annotated"
+        table.add_row(name, str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode"]

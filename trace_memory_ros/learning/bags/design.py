@@ -27,7 +27,7 @@ from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
 
 NEAR_MS = 500
-"""How long after a branch the robot's own motion does not yet tell it."""
+"""How long after a branch the robot's own motion does not yet show which way it goes."""
 START_SHARE = 0.2
 """Of the joint phase's reads: where twins part is not always known, and most robots pick something up first."""
 STAGE_STEPS_WITHOUT_BRANCHES = 150
@@ -125,7 +125,7 @@ def state_of(config: ObservationConfig, training: Sequence[Demonstration], floor
 def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstration]) -> Recipe:
     """The recipe without what needs a simulator, at the robot's own tick period.
 
-    Where no two episodes differ in a branch's label, no accuracy tells when a stage of the curriculum is mastered: each
+    Where no two episodes differ in a branch's label, no accuracy shows when a stage of the curriculum is mastered: each
     takes a fixed number of steps.
     """
     shares = replace(recipe.shares, start=START_SHARE)
