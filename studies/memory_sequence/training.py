@@ -12,7 +12,7 @@ from torch import Tensor
 
 from studies.memory_sequence.recombine import Twins, recombine
 from trace_memory_ros.arm.sim.events import MAX_CUES
-from trace_memory_ros.learning.agent import Agent, Foreteller, Losses
+from trace_memory_ros.learning.agent import Agent, AuxiliaryHead, Losses
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.dataset import TrainingSet
 from trace_memory_ros.learning.memory_first import Stage, learn_memory
@@ -25,7 +25,7 @@ RECIPE = replace(
         reads=10, shares=ReadShares(near_branch=1.0), check_steps=50, learning_rate=3e-3, attempts=1
     ),
 )
-"""The memory-first phase alone: what a memory holds is asked of a small head, without pictures or a policy."""
+"""The memory-first phase alone: what a memory holds is asked of an auxiliary head, without images or a policy."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ HEAD_LESSONS = (Lesson(MAX_CUES, 1.0, 200),)
 VARIANTS = {1: 2, 2: 2, 3: 3, 4: 8, 5: 6, 6: 12}
 """Recombinations of a pair, by cues: long sequences are rare among the demonstrations, and have more orders."""
 DECISIVE = 0.2
-"""Action units: joints whose targets differ so much between twins at a decision tell the decision."""
+"""Action units: joints whose targets differ so much between twins at a decision show the decision."""
 DECISIVE_WEIGHT = 8.0
 
 
@@ -74,13 +74,13 @@ def train(
     lessons: tuple[Lesson, ...],
     seed: int,
     report: Callable[[Progress], None],
-) -> Foreteller:
+) -> AuxiliaryHead:
     """Train encoder and memory in place, lesson by lesson; returns them under their head."""
     stages = [
         Stage(up_to(training, part.cues), up_to(held_out, part.cues), part.clock_factor, part.steps, part.rate)
         for part in lessons
     ]
-    head = partial(WeighedForeteller, weights=joint_weights(training))
+    head = partial(WeightedAuxiliaryHead, weights=joint_weights(training))
     return learn_memory(agent, training, held_out, recipe, seed, report, stages, head)
 
 
@@ -103,8 +103,8 @@ def joint_weights(builder: BatchBuilder) -> Tensor:
     return weights / weights.mean()
 
 
-class WeighedForeteller(Foreteller):
-    """A `Foreteller` whose loss counts each action by its weight `(A,)`."""
+class WeightedAuxiliaryHead(AuxiliaryHead):
+    """A `AuxiliaryHead` whose loss counts each action by its weight `(A,)`."""
 
     def __init__(self, agent: Agent, weights: Tensor) -> None:
         super().__init__(agent)
@@ -115,5 +115,5 @@ class WeighedForeteller(Foreteller):
         readout, losses = self.agent.recall(batch)
         target = self.agent.policy.normalise_actions(batch.actions)
         counts = batch.valid[..., None] * self.weights
-        losses["chunk_l1"] = ((self._foretell(batch, readout) - target).abs() * counts).sum() / counts.sum()
+        losses["chunk_l1"] = ((self._predict(batch, readout) - target).abs() * counts).sum() / counts.sum()
         return losses

@@ -17,7 +17,8 @@ from studies.grid import Figures, Store, say
 from studies.tables import table, with_interval
 from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
-from trace_memory_ros.learning.agent import Foreteller
+from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
+from trace_memory_ros.learning.agent import AuxiliaryHead
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
@@ -151,7 +152,7 @@ def compare_measures(plan: BagsPlan, task: str) -> Figures:
     agreement: share of held-out decisions that both judge alike. Only this comparison looks for twins.
     """
     prepared = _prepared(plan, _measured(task))
-    model = Foreteller(new_agent(prepared.design, prepared.data, 0))
+    model = AuxiliaryHead(new_agent(prepared.design, prepared.data, 0))
     first = prepared.recipe.memory_first
     optimiser = torch.optim.AdamW(model.parameters(), lr=first.learning_rate)
     factor, held = first.clock_factors[0], prepared.held_out
@@ -215,7 +216,13 @@ def _prepared(plan: BagsPlan, row: Training) -> Prepared:
     recipe = Recipe(steps=row.steps, memory_first=plan.memory_first)
     share = row.bags / 150
     episodes = None if share == 1 else round(share * len(data.episodes) * 5 / 6)
-    return prepare(data, arm_recording(), BagOptions(depth=DEPTH), recipe, episodes=episodes)
+    return prepare(
+        data,
+        arm_recording(),
+        BagOptions(depth=DEPTH, memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
+        recipe,
+        episodes=episodes,
+    )
 
 
 def _measured(task: str) -> Training:

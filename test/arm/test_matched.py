@@ -2,7 +2,7 @@
 
 import pytest
 
-from trace_memory_ros.learning.sizes import ARM_DIMS, MATCHED, PARAMETERS
+from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED, PARAMETERS
 from trace_memory_ros.memory import registry
 
 

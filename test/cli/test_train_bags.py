@@ -1,13 +1,17 @@
 """`trace-memory train BAGS/` end to end on a handful of tiny bags, and `demonstrate`'s refusals."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from learning.tiny_bags import ACTIONS, config_file, recording, write_bag, write_bags
 
 from trace_memory_ros.cli.main import main
+from trace_memory_ros.learning.run_config import FILE, read_file
 from trace_memory_ros.measure.summary import read_summary
 from trace_memory_ros.runtime.checkpoint import load
+from trace_memory_ros.runtime.clock import EveryTicks
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
@@ -74,13 +78,49 @@ def test_without_annotations_it_says_what_is_left_out(tmp_path: Path, capsys: py
     assert load(tmp_path / "c").config.task == "shelf"
 
 
+def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
+    recipe = folder / "mine.yaml"
+    recipe.write_text(
+        "seed: 5\nmemory: {name: gru, options: {hidden: 12}}\nclock: {kind: every, n: 3}\n"
+        "recipe: {learning_rate: 5e-4, branch_reach: 3, augmentation: {shift_px: 1}, "
+        "memory_first: {clock_factors: [2, 1], stage_steps: 3, check_steps: 2, settle_steps: 0, attempts: 1}}\n"
+    )
+    words = [*arguments(folder), "--recipe", str(recipe), "--set", "recipe.augmentation.shift_px=0"]
+    words[words.index("none")] = "gru"
+    assert main(words) == 0
+    values = read_file(folder / "c" / FILE)
+    assert (values["seed"], values["recipe"]["steps"], values["recipe"]["branch_reach"]) == (5, 3, 3)
+    assert values["recipe"]["augmentation"]["shift_px"] == 0
+    assert values["memory"] == {"name": "gru", "options": {"hidden": 12}, "width": 64, "slots": 8}
+    first = load(folder / "c")
+    back = ["train", str(folder / "bags"), "--config", str(folder / "observation.yaml"), "--out", str(folder / "d")]
+    assert main([*back, "--cache", str(folder / "cache"), "--recipe", str(folder / "c" / FILE)]) == 0
+    assert read_file(folder / "d" / FILE) == values
+    again = load(folder / "d")
+    assert first.config.clock == again.config.clock == EveryTicks(3)
+    assert all((first.tensors[name] == again.tensors[name]).all() for name in first.tensors)
+
+
+def test_training_from_bags_loads_no_simulator(folder: Path) -> None:
+    words = arguments(folder)
+    code = f"import sys; from trace_memory_ros.cli.main import main; assert not main({words!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "torch" in loaded
+    assert {"mujoco", "trace_memory_ros.arm", "rclpy", "matplotlib"} & set(loaded) == set()
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (["--clock", "often"], "use path:LENGTH"),
         (["--held-out", "2"], "held-out share is 2.0"),
-        (["--chunk", "0"], "chunk is 0"),
+        (["--chunk", "0"], "policy.chunk = 0"),
         (["--episodes", "0"], "train on at least 1"),
+        (["--set", "memory.slot=4"], "unknown key 'slot'; did you mean 'slots'?"),
+        (["--set", "recipe.steps=many"], "recipe.steps = 'many': must be an integer"),
+        (["--set", "memory"], "write KEY=VALUE"),
+        (["--recipe", "nowhere.yaml"], "nowhere.yaml cannot be read"),
     ],
 )
 def test_wrong_options_are_one_line(

@@ -15,7 +15,7 @@ from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, pars
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
-from trace_memory_ros.learning.dataset import UnpairedSet, partings
+from trace_memory_ros.learning.dataset import UnpairedSet, divergent_ticks
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
@@ -24,13 +24,15 @@ from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 
 SHORT = Recipe(
-    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=400, reads=6, settle_steps=25, check_pairs=4),
+    memory_first=MemoryFirst(
+        clock_factors=(4.0, 1.0), stage_steps=400, batch_pairs=5, reads=6, settle_steps=25, check_pairs=4
+    ),
     steps=4,
     reads=3,
     batch_pairs=2,
     augmentation=Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0),
 )
-OPTIONS = BagOptions(memory="gru", chunk=4, clock=EveryTicks(2))
+OPTIONS = BagOptions(memory="gru", chunk=4, clock=EveryTicks(2), width=24)
 
 
 def prepared(folder: Path, config: RecordingConfig, options: BagOptions = OPTIONS, share: float = 0.25) -> Prepared:
@@ -193,4 +195,4 @@ def test_groups_part_where_they_differ_beyond_their_spread() -> None:
     rng = np.random.default_rng(0)
     one, other = rng.normal(0, 0.1, (2, 8, 20, 3)).astype(np.float32)
     other[:, 12:, 1] += 1.0
-    assert np.flatnonzero(partings([one, other], np.full(3, 0.2, np.float32)))[0] == 12
+    assert np.flatnonzero(divergent_ticks([one, other], np.full(3, 0.2, np.float32)))[0] == 12

@@ -6,7 +6,6 @@ before there was one way to fit, at commit 199cca5. `python test/learning/test_f
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,8 +59,9 @@ def of_bags(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     config = recording(cameras=2)
     write_bags(folder, 5, config)
     data, _ = read_bags(sorted(folder.iterdir()), config, folder / "cache")
-    plan = prepare(data, config, BagOptions("trace", 2, clock=EveryTicks(2), chunk=4), RECIPE, 0.34)
-    return losses(replace(plan.design, options=OPTIONS), plan.data, plan.recipe, monkeypatch)
+    options = BagOptions("trace", 2, clock=EveryTicks(2), chunk=4, memory_options=OPTIONS, slots=4)
+    plan = prepare(data, config, options, RECIPE, 0.34)
+    return losses(plan.design, plan.data, plan.recipe, monkeypatch)
 
 
 # Processors and versions of torch differ in the last bits of a sum, and twenty steps build on one another.

@@ -20,7 +20,9 @@ from trace_memory_ros.runtime.checkpoint import load
 
 CALM = Augmentation(shift_px=0, state_noise=0.0, signature_noise=0.0, clock_jitter=0.0)
 SHORT = Recipe(
-    memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=600, check_pairs=4, reads=6, settle_steps=25),
+    memory_first=MemoryFirst(
+        clock_factors=(4.0, 1.0), stage_steps=600, check_pairs=4, reads=6, batch_pairs=4, settle_steps=25
+    ),
     steps=6,
     reads=3,
     batch_pairs=2,
@@ -34,9 +36,12 @@ DIFFUSION = {
 }
 
 
-def _start(memory: str, recipe: Recipe = SHORT, **changes: Any) -> tuple[Agent, Trainer]:
+ONE_CHECK = replace(SHORT.memory_first, stage_steps=4, check_steps=4, attempts=3)
+
+
+def _start(memory: str, recipe: Recipe = SHORT, pairs: int = 3, **changes: Any) -> tuple[Agent, Trainer]:
     plan = design(memory, **changes)
-    training, held_out = build.prepare(plan, [pair(i) for i in range(12)], [pair(100 + i) for i in range(4)])
+    training, held_out = build.prepare(plan, [pair(i) for i in range(pairs)], [pair(100 + i) for i in range(4)])
     torch.manual_seed(0)
     agent = build.build_agent(plan, training)
     return agent, Trainer(agent, training, held_out, recipe, seed=0)
@@ -44,17 +49,17 @@ def _start(memory: str, recipe: Recipe = SHORT, **changes: Any) -> tuple[Agent, 
 
 @pytest.mark.parametrize("memory", ["gru", "trace"])
 def test_memory_first_carries_an_unseen_cue_over_the_delay(memory: str) -> None:
-    agent, trainer = _start(memory)
+    agent, trainer = _start(memory, pairs=12)
     lines: list[Progress] = []
     learn_memory(agent, trainer.training, trainer.held_out, SHORT, 0, lines.append)
     assert lines[-1].clock_factor == 1.0
     assert lines[-1].held_out_branch_accuracy >= 0.9
 
 
-def test_a_memory_that_tells_too_little_begins_again_and_no_further_than_it_may() -> None:
+def test_a_memory_that_decides_too_little_right_starts_anew_and_no_oftener_than_it_may() -> None:
     agent, trainer = _start("gru")
-    # Nothing tells more than everything, so every attempt falls short.
-    first = replace(SHORT.memory_first, stage_steps=SHORT.memory_first.check_steps, attempts=3, least=1.1)
+    # No share is above 1, so every attempt falls short.
+    first = replace(ONE_CHECK, least=1.1)
     lines: list[Progress] = []
     held = list(agent.memory.parameters())
     learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
@@ -65,9 +70,9 @@ def test_a_memory_that_tells_too_little_begins_again_and_no_further_than_it_may(
     assert all(one is other for one, other in zip(held, agent.memory.parameters(), strict=True))
 
 
-def test_a_memory_that_tells_enough_does_not_begin_again() -> None:
+def test_a_memory_that_decides_enough_right_is_kept() -> None:
     agent, trainer = _start("gru")
-    first = replace(SHORT.memory_first, stage_steps=SHORT.memory_first.check_steps, attempts=3, least=0.0)
+    first = replace(ONE_CHECK, least=0.0)
     lines: list[Progress] = []
     learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
     assert {line.attempt for line in lines} == {1}
@@ -151,7 +156,7 @@ def test_a_diffusion_policy_that_is_given_a_memory_starts_as_what_it_was_without
     readout = [torch.randn(4, *shape) for shape in ((2, begun.shape.width), (2,), (begun.shape.width,))]
     assert torch.equal(begun(*readout, torch.randn(4, begun.shape.address)), used_to.expand(4, -1))
     batch = trainer.held_out.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
-    of_trace = build.prepare(design("trace", **DIFFUSION), [pair(i) for i in range(12)], [pair(100), pair(101)])[1]
+    of_trace = build.prepare(design("trace", **DIFFUSION), [pair(i) for i in range(3)], [pair(100), pair(101)])[1]
     with_memory = of_trace.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
     assert torch.equal(batch.images, with_memory.images)
     # One row or sixteen: products of other shapes are summed in another order, and denoising passes that on.

@@ -106,7 +106,7 @@ def run_episodes(
     scenarios: Iterable[Scenario],
     report: Callable[[EpisodeOutcome], None] = lambda outcome: None,
 ) -> list[EpisodeOutcome]:
-    """Run a checkpoint through `scenarios` one after the other; `report` hears of each episode as it ends."""
+    """Run a checkpoint through `scenarios` one after the other; `report` is given each episode as it ends."""
     outcomes = []
     with ClosedLoop(checkpoint, task) as loop:
         for scenario in scenarios:

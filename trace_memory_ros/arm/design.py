@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED, POLICY_OPTIONS
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
-from trace_memory_ros.learning.sizes import ARM_DIMS, MATCHED, POLICY_OPTIONS
+from trace_memory_ros.learning.run_config import RunConfig, chosen
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.policies import families
@@ -63,4 +66,41 @@ def arm_design(
         window=window if addressed else None,
         policy=policy,
         policy_options=POLICY_OPTIONS.get(policy, {}),
+    )
+
+
+def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's configuration for an arm task, with what belongs to the memory and policy family that are asked for."""
+    memory, family = chosen(given, "memory", "trace"), chosen(given, "policy", "act")
+    return {
+        "task": task,
+        "memory": {
+            "name": memory,
+            "options": MATCHED.get(memory, {}),
+            "width": ARM_DIMS.width,
+            "slots": ARM_DIMS.slots,
+        },
+        "address": {"depth": 3},
+        "clock": CLOCK.to_dict(),
+        "policy": {"family": family, "options": POLICY_OPTIONS.get(family, {})},
+        "recipe": asdict(arm_recipe(task, family)),
+    }
+
+
+def design_of(config: RunConfig) -> Design:
+    """The design that a run's configuration asks for. Raises ConfigError where it has `bags` or no clock."""
+    if config.bags is not None or config.rule is None:
+        raise ConfigError(
+            "a simulated task's demonstrations are neither split nor looked at for a clock: leave `bags` out and give "
+            "`clock`; recipe.pairs and recipe.held_out_pairs say how many there are"
+        )
+    memory, policy, address = config.memory, config.policy, config.address
+    design = arm_design(memory.name, address.depth, memory.options, address.window, policy.family)
+    return replace(
+        design,
+        clock=config.rule,
+        width=memory.width,
+        slots=memory.slots,
+        chunk=policy.chunk,
+        policy_options=policy.options,
     )

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 TASKS = ("origin", "colour")
+FLAGS = {
+    "task": "task",
+    "seed": "seed",
+    "memory": "memory.name",
+    "depth": "address.depth",
+    "window": "address.window.stretches",
+    "policy": "policy.family",
+    "chunk": "policy.chunk",
+    "steps": "recipe.steps",
+    "pairs": "recipe.pairs",
+    "held_out": "bags.held_out",
+    "split_seed": "bags.split_seed",
+    "episodes": "bags.episodes",
+    "state_floor": "bags.state_floor",
+}
+"""Where a flag's value stands in a run's configuration."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -14,13 +31,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "source", nargs="+", help=f"folders of bags (with --config), or a simulated task: {', '.join(TASKS)}"
     )
-    parser.add_argument("--memory", default="trace", help="memory mechanism, by registry name (default: trace)")
-    parser.add_argument("--policy", default="act", help="policy family: act or diffusion (default: act)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of initialisation, sampling and augmentation")
+    parser.add_argument("--recipe", type=Path, metavar="FILE", help="configuration of the run, such as a run.yaml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
+    )
+    parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
+    parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
+    parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
     parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
     parser.add_argument(
         "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
     )
+    parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
+    parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: 20)")
     parser.add_argument("--steps", type=int, help="steps of the joint phase (default: the recipe's)")
     parser.add_argument(
         "--policy-from", type=Path, metavar="CHECKPOINT", help="start from this policy, its adapter excepted"
@@ -43,10 +66,8 @@ def _add_task_options(group: argparse._ArgumentGroup) -> None:
 def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", type=Path, help="what is what in the bags, as config/observation.yaml says it")
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
-    group.add_argument("--held-out", type=float, default=1 / 6, metavar="SHARE", help="held-out share (default: 1/6)")
-    group.add_argument("--split-seed", type=int, default=0, help="seed of the held-out split (default: 0)")
-    group.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (default: 30 writes an episode)")
-    group.add_argument("--chunk", type=int, default=20, help="actions per prediction, in ticks (default: 20)")
+    group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
+    group.add_argument("--split-seed", type=int, help="seed of the held-out split (default: 0)")
     group.add_argument(
         "--state-floor", type=float, help="least spread that a state channel is divided by, in its unit (default: 0.2)"
     )
@@ -55,7 +76,7 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train as told by the command line."""
+    """Train as the command line asks for."""
     simulated = [name for name in args.source if name in TASKS and not Path(name).exists()]
     absent = [name for name in args.source if name not in simulated and not Path(name).exists()]
     if absent or (simulated and len(args.source) > 1):
@@ -63,13 +84,27 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     torch.set_num_threads(args.threads)
+    given = _given(args)
     if simulated:
         from trace_memory_ros.arm.training import train
 
-        args.task, args.depth = simulated[0], args.depth or 3
-        train(args)
+        train(args, simulated[0], given)
         return 0
     from trace_memory_ros.cli.train_bags import train_from
 
-    train_from(args)
+    train_from(args, given)
     return 0
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """What the file, over it the flags, and over these the assignments say."""
+    from trace_memory_ros.learning.bags.design import parse_clock
+    from trace_memory_ros.learning.run_config import assignment, merged, nested, read_file
+
+    file = {} if args.recipe is None else read_file(args.recipe)
+    flags = {key: getattr(args, flag) for flag, key in FLAGS.items() if getattr(args, flag) is not None}
+    if args.clock is not None:
+        flags["clock"] = parse_clock(args.clock).to_dict()
+    if args.policy_from is not None:
+        flags["policy.start"] = str(args.policy_from)
+    return merged([file, *(nested(key, value) for key, value in flags.items()), *map(assignment, args.set)])

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from trace_memory_ros.files.strict import ConfigError, nearest
 
 T = TypeVar("T")
+SCALARS: dict[Any, Any] = {int: int, float: (int, float), str: str, bool: bool}
+WORDS = {int: "integer", float: "number", str: "text", bool: "truth value"}
 
 
 class PlainDataError(ConfigError):
@@ -43,6 +45,10 @@ def _value(hint: Any, item: Any, where: str) -> Any:
         if not isinstance(item, list | tuple):
             raise PlainDataError(f"{where} is {type(item).__name__}, not a list: make it again")
         return tuple(_value(parts[0], one, f"{where}[{i}]") for i, one in enumerate(item))
+    if hint in SCALARS and (not isinstance(item, SCALARS[hint]) or (isinstance(item, bool) and hint is not bool)):
+        raise PlainDataError(f"{where} = {item!r}: must be {'an' if hint is int else 'a'} {WORDS[hint]}")
+    if origin is Mapping and not isinstance(item, Mapping):
+        raise PlainDataError(f"{where} = {item!r}: must be a mapping")
     if is_dataclass(hint):
         return read(typing.cast("type[Any]", hint), item, where)
     return item

@@ -55,10 +55,11 @@ class Agent(nn.Module):
         return losses | self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
 
 
-class Foreteller(nn.Module):
-    """An agent's encoder and memory under a small head that foretells the chunk from the read vector and the state.
+class AuxiliaryHead(nn.Module):
+    """An agent's encoder and memory under an auxiliary head that predicts the chunk from the read vector and the state.
 
-    The head is thrown away after the memory-first phase; it makes the path from cue to loss short.
+    A two-layer perceptron of `hidden` units, discarded after the memory-first phase; it makes the path from cue to loss
+    short.
     """
 
     def __init__(self, agent: Agent, hidden: int = 128) -> None:
@@ -72,16 +73,16 @@ class Foreteller(nn.Module):
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)`."""
         readout, _ = self.agent.recall(batch)
-        return self._foretell(batch, readout)
+        return self._predict(batch, readout)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """Chunk L1 of the head and the memory's auxiliary terms, unweighted."""
         readout, losses = self.agent.recall(batch)
         target = self.agent.policy.normalise_actions(batch.actions)
-        losses["chunk_l1"] = chunk_l1(self._foretell(batch, readout), target, batch.valid)
+        losses["chunk_l1"] = chunk_l1(self._predict(batch, readout), target, batch.valid)
         return losses
 
-    def _foretell(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
+    def _predict(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
         state = batch.reads.state.flatten(0, 1)
         chunks = self.head(torch.cat([readout.vector, readout.address, state], dim=-1))
         return chunks.reshape(*batch.last_write.shape, *self.shape)

@@ -144,7 +144,7 @@ def sample_reads(
     """`count` read ticks: near a decision (to `reach` ticks after it), where twins part, at pauses, at the start, and
     anywhere.
 
-    What is asked for in particular is rare, and what the joints alone do not tell.
+    The first four kinds are rare, and at these ticks the joints alone do not determine the action.
     """
     anywhere = episode.readable
     near = [np.arange(tick - 2, tick + reach) for tick in episode.demo.decision_ticks]

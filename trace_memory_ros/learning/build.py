@@ -19,7 +19,7 @@ from trace_memory_ros.learning.dataset import (
     TrainingSet,
     UnpairedSet,
     action_spread,
-    answers_part,
+    answers_diverge,
     fit_state,
     fit_statistics,
 )
@@ -80,7 +80,7 @@ def prepare_unpaired(
 ) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
     spread, px = action_spread(training), design.observation.thumbnail_px
-    path, apart = StatePath(state, design.depth, design.window), answers_part(training, spread)
+    path, apart = StatePath(state, design.depth, design.window), answers_diverge(training, spread)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
@@ -166,7 +166,7 @@ def _set_normalisers(policy: ChunkModule, statistics: Statistics) -> None:
     policy.action_std.copy_(torch.from_numpy(statistics.action_std))
 
 
-def begin_again(agent: Agent, builder: BatchBuilder) -> None:
+def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
     """Fresh weights for encoder and memory, in place, drawn and calibrated as `build_agent` does."""
     config = registry.config_of(agent.memory)
     memory = registry.build(config["name"], agent.memory.dims, config["options"])

@@ -30,7 +30,7 @@ START_TICKS = 60
 STANDING = 0.005
 """Share of an action's spread; moving less per tick is standing."""
 APART = 0.2
-"""Share of an action's spread by which answers must differ to be told apart by what is done."""
+"""Share of an action's spread by which the actions of unlike answers must differ to count as divergent."""
 FEW = 3
 ACTION_STD_FLOOR = 0.05
 """rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
@@ -168,7 +168,7 @@ class TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
         path, episodes = StatePath(state, depth, window), []
         for pair in pairs:
-            apart = _twins_part(*pair)
+            apart = _twins_diverge(*pair)
             episodes += [path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD)) for demo in pair]
         return cls(episodes)
 
@@ -196,7 +196,7 @@ class UnpairedSet:
     ) -> UnpairedSet:
         """Standardise the states of `demos`, stream their signatures and shrink their images, once.
 
-        spread `(A,)`: of the training split's actions. apart: where its answers part, see `answers_part`.
+        spread `(A,)`: of the training split's actions. apart: where its answers part, see `answers_diverge`.
         """
         return cls(
             [
@@ -231,7 +231,7 @@ class UnpairedSet:
         return list(islice(turns, count))
 
 
-def _twins_part(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
+def _twins_diverge(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
     before = min(one.decision_ticks[0], other.decision_ticks[0])
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
     return after_onset(differs)
@@ -240,13 +240,13 @@ def _twins_part(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
 def after_onset(differs: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The first ticks `(<= APART_TICKS,)` from where `differs` `(T,)` first holds; none where it never does.
 
-    Later, the robot's own motion tells episodes apart, and the cameras need not be looked at.
+    Later, the robot's own motion shows which episode it is, and the cameras need not be looked at.
     """
     onset = np.flatnonzero(differs)[:1, None]
     return np.unique(np.minimum(onset + np.arange(APART_TICKS), len(differs) - 1))
 
 
-def answers_part(demos: Sequence[Demonstration], spread: NDArray[np.float32]) -> NDArray[np.int64]:
+def answers_diverge(demos: Sequence[Demonstration], spread: NDArray[np.float32]) -> NDArray[np.int64]:
     """The ticks, early in an episode, at which those of unlike answers begin to act differently; often none."""
     groups: dict[tuple[int, ...], list[NDArray[np.float32]]] = {}
     reach = min([START_TICKS, *(demo.decision_ticks[0] for demo in demos if demo.decision_ticks)])
@@ -255,10 +255,14 @@ def answers_part(demos: Sequence[Demonstration], spread: NDArray[np.float32]) ->
         if demo.answers and len(start) == reach and np.isfinite(start).all():
             groups.setdefault(demo.answers, []).append(start)
     enough = [np.stack(group) for group in groups.values() if len(group) >= FEW]
-    return after_onset(partings(enough, APART * spread)) if len(enough) > 1 and reach else np.zeros(0, dtype=np.int64)
+    return (
+        after_onset(divergent_ticks(enough, APART * spread))
+        if len(enough) > 1 and reach
+        else np.zeros(0, dtype=np.int64)
+    )
 
 
-def partings(groups: Sequence[NDArray[np.float32]], least: NDArray[np.float32]) -> NDArray[np.bool_]:
+def divergent_ticks(groups: Sequence[NDArray[np.float32]], least: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Ticks `(T,)` at which groups of actions `(N, T, A)`, aligned at the start, differ for certain.
 
     That is by more than `least` `(A,)` and twice their spread, in some action.

@@ -76,8 +76,8 @@ class Fitted:
 
     def save(self, folder: Path, task: str, figures: Mapping[str, Any], **origin: Any) -> str:
         """Write the checkpoint, which says `origin` (such as the command), seed, recipe and figures; its model_id."""
-        told = {**origin, "seed": self.seed, "recipe": self.recipe.to_dict(), "figures": dict(figures)}
-        return build.save_checkpoint(self.agent, self.design, self.data.training, task, told, folder)
+        training = {**origin, "seed": self.seed, "recipe": self.recipe.to_dict(), "figures": dict(figures)}
+        return build.save_checkpoint(self.agent, self.design, self.data.training, task, training, folder)
 
 
 def new_agent(design: Design, data: Data, seed: int, start: Checkpoint | None = None) -> Agent:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from trace_memory_ros.learning.agent import Agent, Foreteller
+from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
-from trace_memory_ros.learning.build import begin_again
+from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import MEMORY, Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
@@ -44,36 +44,40 @@ def learn_memory(
     seed: int,
     report: Callable[[Progress], None],
     stages: Sequence[Stage] = (),
-    head: Callable[[Agent], Foreteller] = Foreteller,
-) -> Foreteller:
+    head: Callable[[Agent], AuxiliaryHead] = AuxiliaryHead,
+) -> AuxiliaryHead:
     """Train encoder and memory in place until the last stage is mastered, or its steps are spent.
 
     stages: by default `delay_stages`. Returns encoder and memory under the `head` they were trained with.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
-    never discover the cue, or learn episodes by heart; held-out decisions tell, and they begin again.
+    never discover the cue, or learn episodes by heart; held-out decisions show it, and they start again from
+    other initial weights.
     """
     stages = stages or delay_stages(training, held_out, recipe.memory_first)
     for attempt in range(1, recipe.memory_first.attempts + 1):
         drawn = seed + ATTEMPT_SEEDS * (attempt - 1)
         torch.manual_seed(drawn)
         if attempt > 1:
-            begin_again(agent, training)
-        course = _Course(head(agent), recipe, drawn, report, stages, attempt)
+            reinitialise(agent, training)
+        run = _Attempt(head(agent), recipe, drawn, report, stages, attempt)
         for number in range(len(stages)):
-            course.learn(number)
-        if course.learned:
+            run.learn(number)
+        if run.learned:
             break
-    return course.model
+    return run.model
 
 
-class _Course:
-    """One attempt. total: steps so far, of all stages; learned: whether held-out decisions were told, if any."""
+class _Attempt:
+    """Training from one set of initial weights. total: steps so far, of all stages.
+
+    learned: whether enough held-out decisions are right, where there are any.
+    """
 
     def __init__(
         self,
-        model: Foreteller,
+        model: AuxiliaryHead,
         recipe: Recipe,
         seed: int,
         report: Callable[[Progress], None],

@@ -28,7 +28,7 @@ class Progress:
 
 
 class Reporter:
-    """Is told of a training as it goes; this one keeps silent."""
+    """Receives the log of a training as it goes; this one discards it."""
 
     def progress(self, line: Progress) -> None:
         """A line of the log."""

@@ -37,13 +37,14 @@ class ReadShares:
 
 @dataclass(frozen=True)
 class MemoryFirst:
-    """The first phase: encoder and memory learn to foretell the expert's chunk through a small head, without pictures.
+    """The first phase: encoder and memory learn to predict the expert's chunk through an auxiliary head,
+    without images.
 
     clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
     delay in updates grows without changing the episode. A stage ends when the branch accuracy on training episodes
     reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step. attempts: how
-    often, at most, a memory that in the end tells less than `least` of the held-out decisions is trained from other
-    initial weights.
+    often, at most, a memory that in the end gets less than `least` of the held-out decisions right is trained from
+    other initial weights.
     """
 
     clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)

@@ -1,38 +1,28 @@
-"""Options with which the mechanisms are compared: at the arm's sizes each has TRACE's parameters, within 5 %."""
+"""Sizes that a robot's memory and policy have unless others are asked for.
+
+A mechanism is as wide as `WIDTH` says and otherwise at its own defaults, so that one number scales all its parts: 20
+to 180 thousand parameters, a state of a few kB. `SLOTS` are enough for a handful of things to hold at once; an unused
+one costs `WIDTH` numbers. Only what a mechanism was seen not to learn without is set besides.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from trace_memory_ros.memory.base import MemoryDims
+WIDTH = 64
+SLOTS = 8
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Signatures grow with an episode, and with them what is read: without norms a long one drowns the rest.
+    "trace": {"read_norm": True, "address_norm": True},
+    # The paper's information bottleneck and fast-weight step are for another scale of loss: its gate stays shut.
+    "aura": {"step_size": 0.1, "rate_of": "writes", "ramp_from": 0.6, "ramp": 0.8, "ib_weight": 1e-5},
+}
+"""Options of mechanisms, by registry name."""
+GATED = "+gate"
 
-ARM_DIMS = MemoryDims(content=96, signature=306, width=64, slots=4)
-"""What the arm tasks train with: three cameras and 17 state channels, signatures of depth 2."""
-PARAMETERS = 62_369
-"""TRACE's, at `ARM_DIMS`."""
-_TRACE = {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True}
-MATCHED: dict[str, dict[str, Any]] = {
-    "aura": {
-        "encoder_hidden": 282,
-        "step_size": 0.1,
-        "rate_of": "writes",
-        "ramp_from": 0.6,
-        "ramp": 0.8,
-        "ib_weight": 1e-5,
-    },
-    "deltanet": {"hidden": 285},
-    "elmur": {"model": 40, "hidden": 40},
-    "gru": {"hidden": 96},
-    "linear_attention": {"hidden": 285},
-    "lru": {"hidden": 120},
-    "prism": {"window": 64, "width": 40, "layers": 1, "hidden": 104},
-    "retrieval": {"hidden": 120},
-    "trace": _TRACE,
-    "trace+gate": {"inner": _TRACE, "hidden": 12},
-    "transformer": {"layers": 2, "heads": 4, "hidden": 77},
-    "vla": {"hidden": 280},
-}
-POLICY_OPTIONS: dict[str, dict[str, Any]] = {
-    "diffusion": {"model": 32, "width": 64, "channels": (24, 48), "kernel": 3, "draws": 8},
-}
-"""What a policy family is asked for beyond its defaults: a checkpoint of half a megabyte."""
+
+def memory_options(name: str) -> dict[str, Any]:
+    """The options of a mechanism, those of one behind a write gate as its inner ones."""
+    inner = name.removesuffix(GATED)
+    options = dict(OPTIONS.get(inner, {}))
+    return {"inner": options} if inner != name else options

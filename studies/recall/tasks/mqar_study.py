@@ -22,7 +22,7 @@ from studies.recall.tasks.mqar_models import (
     Softmax,
     Vla,
 )
-from trace_memory_ros.learning.sizes import ARM_DIMS, MATCHED
+from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput, State
 from trace_memory_ros.memory.fast_weights import elu_feature, unit

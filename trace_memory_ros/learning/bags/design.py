@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,8 @@ from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.sizes import MATCHED, POLICY_OPTIONS
+from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
+from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
@@ -24,7 +27,7 @@ from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
 
 NEAR_MS = 500
-"""How long after a branch the robot's own motion does not yet tell it."""
+"""How long after a branch the robot's own motion does not yet show which way it goes."""
 START_SHARE = 0.2
 """Of the joint phase's reads: where twins part is not always known, and most robots pick something up first."""
 STAGE_STEPS_WITHOUT_BRANCHES = 150
@@ -36,9 +39,10 @@ _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
 @dataclass(frozen=True)
 class BagOptions:
-    """What can be chosen. depth: of signatures; clock: None to choose one from the data; state_floor: see `fit_state`.
+    """What can be chosen. memory_options, policy_options: None for a robot's usual ones, see `sizes`.
 
-    Raises ValueError naming the value.
+    depth: of signatures; clock: None to choose one from the data; state_floor: see `fit_state`. Raises ValueError
+    naming the value.
     """
 
     memory: str = "trace"
@@ -48,6 +52,10 @@ class BagOptions:
     chunk: int = 20
     state_floor: float = STATE_STD_FLOOR
     policy: str = "act"
+    memory_options: Mapping[str, Any] | None = None
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+    width: int = WIDTH
+    slots: int = SLOTS
 
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= 4:
@@ -62,7 +70,8 @@ def bag_design(
     """The design for the recorded robot, with the training episodes' state statistics."""
     state = state_of(recording.observation, training, options.state_floor)
     clock = options.clock or choose_clock([state.apply(demo.usable_state) for demo in training])
-    chosen = dict(MATCHED.get(options.memory, {}))
+    given = options.memory_options
+    chosen = memory_options(options.memory) if given is None else dict(given)
     addressed = registry.build(options.memory, _PROBE_DIMS, chosen).uses_signature
     design = Design(
         memory=options.memory,
@@ -74,9 +83,36 @@ def bag_design(
         window=options.window if addressed else None,
         chunk=options.chunk,
         policy=options.policy,
-        policy_options=POLICY_OPTIONS.get(options.policy, {}),
+        policy_options=options.policy_options,
+        width=options.width,
+        slots=options.slots,
     )
     return design, state
+
+
+def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
+    memory = chosen(given, "memory", "trace")
+    task = Path(source).resolve().name
+    return {"task": task, "memory": {"name": memory, "options": memory_options(memory)}, "bags": {}}
+
+
+def options_of(config: RunConfig) -> BagOptions:
+    """What a run's configuration chooses."""
+    memory, policy, bags = config.memory, config.policy, config.bags or BagsSection()
+    return BagOptions(
+        memory=memory.name,
+        depth=config.address.depth,
+        window=config.address.window,
+        clock=config.rule,
+        chunk=policy.chunk,
+        state_floor=bags.state_floor,
+        policy=policy.family,
+        memory_options=memory.options,
+        policy_options=policy.options,
+        width=memory.width,
+        slots=memory.slots,
+    )
 
 
 def state_of(config: ObservationConfig, training: Sequence[Demonstration], floor: float) -> Standardiser:
@@ -89,7 +125,7 @@ def state_of(config: ObservationConfig, training: Sequence[Demonstration], floor
 def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstration]) -> Recipe:
     """The recipe without what needs a simulator, at the robot's own tick period.
 
-    Where no two episodes differ in a branch's label, no accuracy tells when a stage of the curriculum is mastered: each
+    Where no two episodes differ in a branch's label, no accuracy shows when a stage of the curriculum is mastered: each
     takes a fixed number of steps.
     """
     shares = replace(recipe.shares, start=START_SHARE)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
-from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
+from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
 from trace_memory_ros.signature.normalise import Standardiser
 
 HELD_OUT = 1 / 6
@@ -77,14 +79,26 @@ def prepare(
     held_out: float = HELD_OUT,
     split_seed: int = 0,
     episodes: int | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Prepared:
-    """Split the episodes, choose what depends on them and make builders; `episodes`: train on that many at most."""
+    """Split the episodes, choose what depends on them and make builders.
+
+    episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
+    whatever the episodes are like.
+    """
     train_at, held_at = split(data.episodes, held_out, split_seed)
     training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
     design, state = bag_design(options, recording, data.action_names, training)
     prepared = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, fitted, state, prepared)
+    return Prepared(design, with_values(fitted, given or {}), state, prepared)
+
+
+def prepare_run(data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]) -> Prepared:
+    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults."""
+    bags = config.bags or BagsSection()
+    shares = bags.held_out, bags.split_seed, bags.episodes
+    return prepare(data, recording, options_of(config), config.recipe, *shares, given)
 
 
 def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:

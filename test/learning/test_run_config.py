@@ -1,0 +1,86 @@
+"""The configuration of a run: layers, choices, what is refused, and that the arm's defaults are what they were."""
+
+from pathlib import Path
+
+import pytest
+
+from trace_memory_ros.arm.design import arm_defaults, arm_design, arm_recipe, design_of
+from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
+from trace_memory_ros.learning.sizes import memory_options
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.runtime.clock import EveryTicks
+from trace_memory_ros.runtime.window import PathWindow
+
+
+def test_later_layers_win_value_by_value() -> None:
+    layers = [{"recipe": {"steps": 9, "reads": 3}}, assignment("recipe.steps=5"), assignment("memory.slots=2")]
+    config = resolve({"recipe": {"pairs": 7}}, merged(layers))
+    assert (config.recipe.steps, config.recipe.reads, config.recipe.pairs, config.memory.slots) == (5, 3, 7, 2)
+
+
+def test_another_memory_does_not_inherit_options() -> None:
+    trace = {"memory": {"name": "trace", "options": {"read_norm": True}, "slots": 3}}
+    assert merged([trace, {"memory": {"name": "gru"}}]) == {"memory": {"name": "gru", "slots": 3}}
+    both = merged([trace, {"memory": {"options": {"hidden": 8}}}])
+    assert both["memory"]["options"] == {"read_norm": True, "hidden": 8}
+    assert trace["memory"]["options"] == {"read_norm": True}
+
+
+def test_another_clock_is_taken_whole() -> None:
+    clock = merged([{"clock": {"kind": "path_length", "threshold": 1.0}}, {"clock": {"kind": "every", "n": 2}}])
+    assert resolve({}, clock).rule == EveryTicks(2)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e-3", 1e-3), ("3", 3), ("null", None), ("[8, 4]", [8, 4]), ("a", "a")])
+def test_assignments_are_yaml(text: str, value: object) -> None:
+    assert assignment(f"a.b={text}") == {"a": {"b": value}}
+
+
+def test_a_file_is_taken_back(tmp_path: Path) -> None:
+    window = {"length": 0.5, "stretches": 4, "deadband": 0.1}
+    given = {"address": {"window": window}, "recipe": {"memory_first": {"clock_factors": [4, 1]}}, "bags": {}}
+    config = resolve({}, given)
+    assert config.address.window == PathWindow(0.5, 4, 0.1)
+    config.write(tmp_path)
+    assert resolve({}, read_file(tmp_path / FILE)) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"memmory": {}}, "unknown key 'memmory'; did you mean 'memory'"),
+        ({"recipe": {"memory_first": {"stages": 3}}}, r"recipe.memory_first has the unknown key 'stages'"),
+        ({"recipe": {"learning_rate": "fast"}}, "recipe.learning_rate = 'fast': must be a number"),
+        ({"recipe": {"frozen_trunk": 1}}, "recipe.frozen_trunk = 1: must be a truth value"),
+        ({"seed": True}, "seed = True: must be an integer"),
+        ({"memory": {"options": 3}}, "memory.options = 3: must be a mapping"),
+        ({"memory": {"slots": 0}}, "memory.slots = 0: must be an integer, at least 1"),
+        ({"clock": {"kind": "sometimes"}}, "clock.kind"),
+        ({"address": {"depth": 9}}, "address.depth = 9"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve({}, given)
+
+
+@pytest.mark.parametrize("memory", ["trace", "gru", "none"])
+def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) -> None:
+    given = {"memory": {"name": memory}, "policy": {"family": "diffusion"}}
+    config = resolve(arm_defaults("colour", given), given)
+    assert design_of(config) == arm_design(memory, 3, policy="diffusion")
+    assert config.recipe == arm_recipe("colour", "diffusion")
+
+
+def test_an_arm_task_has_no_bags() -> None:
+    with pytest.raises(ConfigError, match="leave `bags` out"):
+        design_of(resolve(arm_defaults("colour", {}), {"bags": {"held_out": 0.5}}))
+
+
+@pytest.mark.parametrize("name", [*registry.names(), "gru+gate", "trace+gate"])
+def test_a_robots_sizes_build_every_mechanism(name: str) -> None:
+    config = RunConfig()
+    memory = registry.build(name, MemoryDims(96, 42, config.memory.width, config.memory.slots), memory_options(name))
+    assert sum(p.numel() for p in memory.parameters()) < 200_000

@@ -1,0 +1,205 @@
+"""The configuration file of a training: what is built, and how it is trained.
+
+Values come in layers, each over those before: the source's defaults, the file, flags, single assignments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.files import atomic, plain
+from trace_memory_ros.files.strict import ConfigError, require_int, require_positive, require_text
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.sizes import SLOTS, WIDTH
+from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
+from trace_memory_ros.runtime.checkpoint_config import plain as plain_values
+from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
+from trace_memory_ros.runtime.window import PathWindow
+
+Values = dict[str, Any]
+FILE = "run.yaml"
+"""Name of the file beside a checkpoint."""
+CHOICES = {"memory": "name", "policy": "family"}
+"""Sections whose options belong to what this key chooses."""
+
+
+@dataclass(frozen=True)
+class MemorySection:
+    """A mechanism by its registry name, its own options, and the sizes that all have."""
+
+    name: str = "trace"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    width: int = WIDTH
+    slots: int = SLOTS
+
+    def __post_init__(self) -> None:
+        require_text(self.name, "memory.name")
+        require_int(self.width, "memory.width", 1)
+        require_int(self.slots, "memory.slots", 1)
+
+
+@dataclass(frozen=True)
+class AddressSection:
+    """Signature depth, and the window it is taken over; None for the whole episode."""
+
+    depth: int = 2
+    window: PathWindow | None = None
+
+    def __post_init__(self) -> None:
+        require_int(self.depth, "address.depth", 1, MAX_DEPTH)
+
+
+@dataclass(frozen=True)
+class PolicySection:
+    """A family by name, its own options, actions per prediction, and the checkpoint that its weights start from."""
+
+    family: str = "act"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    chunk: int = 20
+    start: str | None = None
+
+    def __post_init__(self) -> None:
+        require_text(self.family, "policy.family")
+        require_int(self.chunk, "policy.chunk", 1)
+
+
+@dataclass(frozen=True)
+class BagsSection:
+    """How bags are used. held_out: share; episodes: train on so many at most; state_floor: see `dataset.fit_state`."""
+
+    held_out: float = 1 / 6
+    split_seed: int = 0
+    episodes: int | None = None
+    state_floor: float = 0.2
+
+    def __post_init__(self) -> None:
+        require_positive(self.state_floor, "bags.state_floor")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that a training is decided by, apart from what it learns from.
+
+    clock: mapping of an update clock's rule; None to choose one from the data. bags: None for a simulated task.
+    """
+
+    task: str | None = None
+    seed: int = 0
+    memory: MemorySection = field(default_factory=MemorySection)
+    address: AddressSection = field(default_factory=AddressSection)
+    clock: Mapping[str, Any] | None = None
+    policy: PolicySection = field(default_factory=PolicySection)
+    bags: BagsSection | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        require_int(self.seed, "seed", 0)
+        if self.clock is not None:
+            rule_from_dict(self.clock)
+
+    @property
+    def rule(self) -> ClockRule | None:
+        """The update clock's rule."""
+        return None if self.clock is None else rule_from_dict(self.clock)
+
+    def to_dict(self) -> Values:
+        """Plain mapping; `resolve` takes it back."""
+        values: Values = plain_values(asdict(self))
+        return values
+
+    def write(self, folder: Path) -> Path:
+        """Write `FILE` into `folder`."""
+        path = folder / FILE
+        atomic.write(path, yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
+        return path
+
+
+def resolve(defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = "configuration") -> RunConfig:
+    """The configuration that `given` values make of a source's defaults.
+
+    Raises ConfigError naming unknown keys and wrong values.
+    """
+    return plain.read(RunConfig, merged([defaults, given]), where)
+
+
+def with_values(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:
+    """A recipe with the values under `recipe` of what was given. Raises ConfigError."""
+    return plain.read(Recipe, _over(asdict(recipe), given.get("recipe", {})), "configuration.recipe")
+
+
+def merged(layers: Sequence[Mapping[str, Any]]) -> Values:
+    """Nested mappings, each over those before.
+
+    Where a layer chooses another memory, policy family or kind of clock, the options of the one before are dropped.
+    """
+    out: Values = {}
+    for layer in layers:
+        for section, key in CHOICES.items():
+            before, now = _part(out, section).get(key), _part(layer, section).get(key)
+            if before is not None and now is not None and now != before:
+                out[section].pop("options", None)
+        if "kind" in _part(layer, "clock"):
+            out.pop("clock", None)
+        out = _over(out, layer)
+    return out
+
+
+def _part(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    part = values.get(section)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _over(low: Mapping[str, Any], high: Mapping[str, Any]) -> Values:
+    out = dict(low)
+    for key, value in high.items():
+        out[key] = _over(_part(low, key), value) if isinstance(value, Mapping) else value
+    return out
+
+
+def chosen(given: Mapping[str, Any], section: str, default: str) -> str:
+    """The memory or policy family that is asked for."""
+    return str(_part(given, section).get(CHOICES[section], default))
+
+
+def read_file(path: Path) -> Values:
+    """The values of a configuration file. Raises ConfigError where it is no YAML mapping."""
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read as a run's configuration: {error}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} holds {type(data).__name__}: give a mapping, as {FILE} beside a checkpoint is one")
+    return data
+
+
+def assignment(text: str) -> Values:
+    """`a.b=value`, the value as YAML, as a nested mapping. Raises ConfigError naming the text."""
+    name, equals, value = text.partition("=")
+    if not equals or not all(name.strip().split(".")):
+        raise ConfigError(f"--set {text!r}: write KEY=VALUE, for example memory.slots=8")
+    try:
+        out: Any = yaml.load(value, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {text!r}: {value!r} is no YAML: {error}") from error
+    return nested(name.strip(), out)
+
+
+def nested(name: str, value: Any) -> Values:
+    """`a.b` and a value as `{a: {b: value}}`."""
+    first, _, rest = name.partition(".")
+    return {first: nested(rest, value) if rest else value}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which 1e-3 is a number, as everywhere but in YAML 1.1."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
