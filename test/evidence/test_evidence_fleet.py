@@ -100,7 +100,7 @@ def test_a_killed_worker_costs_its_bag_and_the_next_run_goes_on(
     assert timeless(first.episodes) == timeless(left)
     second = evaluate_bags(bags, plan, here, phase)
     assert phase.how.pop(victim) == "done"
-    assert set(phase.how.values()) == {"kept"}
+    assert set(phase.how.values()) == {"cached"}
     assert timeless(second.episodes) == timeless(expected.episodes)
     assert second.failed == expected.failed
     assert second.figures == expected.figures
@@ -120,7 +120,7 @@ def test_kept_results_are_of_the_same_content_settings_and_model(bags: list[Path
     evaluate_bags(sound, plan, here, phase)
     moved = [Path(shutil.copytree(bag, tmp_path / "moved" / bag.name)) for bag in sound]
     found = evaluate_bags(moved, plan, here, phase)
-    assert set(phase.how.values()) == {"kept"}
+    assert set(phase.how.values()) == {"cached"}
     assert [e.bag for e in found.episodes] == [str(bag) for bag in moved]
     evaluate_bags(sound, replace(plan, settings=EvidenceSettings(seed=1)), here, phase)
     assert set(phase.how.values()) == {"done"}

@@ -1,4 +1,4 @@
-"""Many jobs: the same results whoever does them, kept ones are not done again, a failed or killed one is alone."""
+"""Many jobs: the same results whoever does them, cached ones are not done again, a failed or killed one is alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from fleet_jobs import work
 
 from trace_memory_ros.measure import fleet
-from trace_memory_ros.measure.fleet import Kept, Step, do_kept, executor, key_of
+from trace_memory_ros.measure.fleet import ResultCache, Step, executor, key_of, run_cached
 
 Execute = Callable[[], fleet.Executor]
 
@@ -39,12 +39,12 @@ def here(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any]
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_failed_and_killed_jobs_are_named_and_the_others_done(execute: Execute, tmp_path: Path) -> None:
     jobs = {name: name for name in ("a", "bad-b", "kill-c", "d", "e", "f")}
-    kept, steps = Kept(tmp_path / "kept"), []
-    failed = do_kept(partial(work, tmp_path / "log"), jobs, kept, execute(), steps.append)
+    cache, steps = ResultCache(tmp_path / "cached"), []
+    failed = run_cached(partial(work, tmp_path / "log"), jobs, cache, execute(), steps.append)
     assert list(failed) == ["bad-b", "kill-c"]
     assert failed["bad-b"] == "bad-b: chunk 3 is corrupt: record it again"
     assert "the process that did it died" in failed["kill-c"]
-    assert {key: kept.read(key) for key in jobs} == {
+    assert {key: cache.read(key) for key in jobs} == {
         key: None if key in failed else key.upper().encode() for key in jobs
     }
     assert sorted((step.job, step.how) for step in steps) == sorted(
@@ -55,7 +55,7 @@ def test_failed_and_killed_jobs_are_named_and_the_others_done(execute: Execute, 
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_a_run_goes_on_where_it_was_interrupted(execute: Execute, tmp_path: Path) -> None:
     jobs = {name: name for name in ("a", "b", "c")}
-    kept, log = Kept(tmp_path / "kept"), tmp_path / "log"
+    cache, log = ResultCache(tmp_path / "cached"), tmp_path / "log"
 
     class Interrupted(BaseException):
         pass
@@ -64,22 +64,22 @@ def test_a_run_goes_on_where_it_was_interrupted(execute: Execute, tmp_path: Path
         raise Interrupted
 
     with pytest.raises(Interrupted):
-        do_kept(partial(work, log), {"a": "a"}, kept, here, interrupt)
+        run_cached(partial(work, log), {"a": "a"}, cache, here, interrupt)
     steps: list[Step[str]] = []
-    assert do_kept(partial(work, log), jobs, kept, execute(), steps.append) == {}
-    assert [kept.read(key) for key in jobs] == [b"A", b"B", b"C"]
-    assert (steps[0].job, steps[0].how) == ("a", "kept")
+    assert run_cached(partial(work, log), jobs, cache, execute(), steps.append) == {}
+    assert [cache.read(key) for key in jobs] == [b"A", b"B", b"C"]
+    assert (steps[0].job, steps[0].how) == ("a", "cached")
     assert sorted(log.read_text(encoding="utf-8").split()) == ["a", "b", "c"]
 
 
 def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.write("key", b"result")
+    cache = ResultCache(tmp_path)
+    cache.write("key", b"result")
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-1])
-    assert kept.read("key") is None
-    do_kept(str.encode, {"key": "new result"}, kept, here)
-    assert kept.read("key") == b"new result"
+    assert cache.read("key") is None
+    run_cached(str.encode, {"key": "new result"}, cache, here)
+    assert cache.read("key") == b"new result"
 
 
 def test_a_key_changes_with_every_part() -> None:

@@ -1,4 +1,4 @@
-"""Many bags under one checkpoint: decoded once, evaluated bag by bag wherever an executor does it, results kept."""
+"""Many bags under one checkpoint: decoded once, evaluated bag by bag wherever an executor does it, results cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettin
 from trace_memory_ros.evidence.figures import figures_of
 from trace_memory_ros.evidence.report.moment_chart import CameraFrames
 from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
-from trace_memory_ros.measure.fleet import Executor, Kept, Step, do_kept, executor, key_of
+from trace_memory_ros.measure.fleet import Executor, ResultCache, Step, executor, key_of, run_cached
 from trace_memory_ros.measure.workers import DIED, reason_of
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 
@@ -51,7 +51,7 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class FleetPlan:
-    """What is asked of every bag. cache: folder of decoded bags and of kept results.
+    """What is asked of every bag. cache: folder of decoded bags and of cached results.
 
     Workers on other machines need checkpoint, cache and bags under the same paths.
     """
@@ -113,7 +113,7 @@ def evaluate_bags(
 ) -> Evaluation:
     """Evaluate every episode of `bags` against the references of all; the same figures whatever executes it.
 
-    A bag that cannot be decoded or evaluated is in `failed`, and the rest is finished. Results are kept by the bags'
+    A bag that cannot be decoded or evaluated is in `failed`, and the rest is finished. Results are cached by the bags'
     content, the configuration, the model and this package's source, so that an interrupted run goes on.
     Raises CheckpointError, and what a broken executor raises.
     """
@@ -122,19 +122,21 @@ def evaluate_bags(
     facts = evaluator_of(plan).facts
     surveyed, failed = _survey_all(list(given), plan, execute, progress)
     jobs, references = plan_jobs(surveyed)
-    kept = Kept(plan.cache / "evaluations")
+    cache = ResultCache(plan.cache / "evaluations")
     keys = _keys(jobs, references, surveyed, plan, facts.model_id)
     progress.begin("evaluated", len(jobs))
 
     def report(step: Step[BagJob]) -> None:
         progress.step(Step(step.job.bag, step.how, step.reason))
 
-    lost = do_kept(partial(evaluate_bag, plan, references), dict(zip(keys, jobs, strict=True)), kept, execute, report)
+    lost = run_cached(
+        partial(evaluate_bag, plan, references), dict(zip(keys, jobs, strict=True)), cache, execute, report
+    )
     episodes: list[EpisodeEvidence] = []
     for key, job in zip(keys, jobs, strict=True):
-        result = kept.read(key)
+        result = cache.read(key)
         if result is None:
-            reason = lost.get(key, f"its result vanished from {kept.folder}")
+            reason = lost.get(key, f"its result vanished from {cache.folder}")
             failed.append(FailedBag(str(job.bag), reason, "evaluation", remedy_for(reason)))
             continue
         found = json.loads(result)
@@ -277,7 +279,7 @@ def _keys(
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """Hash of the source that results depend on: kept ones are of the very code that would make them again."""
+    """Hash of the source that results depend on: cached ones are of the very code that would make them again."""
     root = Path(trace_memory_ros.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(file for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")):

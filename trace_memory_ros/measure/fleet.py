@@ -1,4 +1,4 @@
-"""Many jobs, usually one a bag: done by whatever executes them, each result kept on disk as soon as it is known."""
+"""Many jobs, usually one a bag: done by whatever executes them, each result cached on disk as soon as it is known."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Step(Generic[Job]):
-    """A job that came to its end. how: `kept` from an earlier run, `done` now, or `failed` for `reason`."""
+    """A job that came to its end. how: `cached` from an earlier run, `done` now, or `failed` for `reason`."""
 
     job: Job
     how: str
     reason: str = ""
 
 
-class Kept:
+class ResultCache:
     """Results in a folder, one file a key, written in one move; a damaged file counts as missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def read(self, key: str) -> bytes | None:
-        """What was kept under `key`, or None."""
+        """What was cached under `key`, or None."""
         try:
             data = self._path(key).read_bytes()
         except FileNotFoundError:
@@ -88,24 +88,24 @@ def executor(workers: int | None = None, ray_address: str | None = None) -> Exec
     return local
 
 
-def do_kept(
+def run_cached(
     work: Callable[[Job], bytes],
     jobs: Mapping[str, Job],
-    kept: Kept,
+    cache: ResultCache,
     execute: Executor,
     report: Callable[[Step[Job]], None] = lambda step: None,
 ) -> dict[str, str]:
-    """Do the jobs, by key, whose results are not kept yet; each result is kept as it comes. An interrupted run goes on.
+    """Do the jobs, by key, whose results are not cached; each result is, as it comes. An interrupted run goes on.
 
     Returns why the others failed, by key; a failed job is tried again by the next run. Every executor gives the same
     bytes, because only bytes leave a job.
     """
     open_jobs = []
     for key, job in jobs.items():
-        if kept.read(key) is None:
+        if cache.read(key) is None:
             open_jobs.append((key, job))
         else:
-            report(Step(job, "kept"))
+            report(Step(job, "cached"))
     failed: dict[str, str] = {}
 
     def keep(outcome: tuple[str, bytes | None, str]) -> None:
@@ -114,7 +114,7 @@ def do_kept(
             failed[key] = reason
             report(Step(jobs[key], "failed", reason))
         else:
-            kept.write(key, result)
+            cache.write(key, result)
             report(Step(jobs[key], "done"))
 
     if open_jobs:
