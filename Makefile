@@ -21,7 +21,7 @@ build: setup  ## messages and package, by colcon
 	@scripts/build.sh
 
 test: build  ## the whole suite on every core (PYTEST="-n 0 -k name" passes options on; -n 0: in one process)
-	@scripts/run.sh python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(PYTEST)
+	@scripts/run.sh python -m pytest -n auto --maxprocesses 4 $(PYTEST)
 
 lint: build  ## ruff, mypy and the import table
 	@scripts/lint.sh

@@ -1,7 +1,7 @@
 """Every run talks to itself alone: a ROS domain of its own on the loopback, whatever the shell around it says."""
 
 import os
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,15 +15,18 @@ os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "LARGE_DATA"
 os.environ.setdefault("MUJOCO_GL", "egl")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-TESTS = Path(__file__).parent
 # Folders whose session fixtures start node processes or install packages: dear, so made once.
-TOGETHER = ("nodes", "installed")
+TOGETHER = ("test/nodes/", "test/installed/")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several workers (`make test`) one runs all tests of a file, so that what they share is made once."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        folder, *_ = item.path.relative_to(TESTS).parts if item.path.is_relative_to(TESTS) else (str(item.path.parent),)
-        item.add_marker(pytest.mark.xdist_group(folder if folder in TOGETHER else str(item.path)))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+    return ByFile(config, log)
