@@ -196,3 +196,17 @@ def test_groups_part_where_they_differ_beyond_their_spread() -> None:
     one, other = rng.normal(0, 0.1, (2, 8, 20, 3)).astype(np.float32)
     other[:, 12:, 1] += 1.0
     assert np.flatnonzero(divergent_ticks([one, other], np.full(3, 0.2, np.float32)))[0] == 12
+
+
+def test_the_usual_sizes_learn_the_cue_from_bags(tmp_path: Path) -> None:
+    config = recording()
+    write_bags(tmp_path, 24, config)
+    plan = prepared(tmp_path, config, BagOptions(chunk=4), share=0.3)
+    # Without augmentation TRACE learns by heart which episode it is in.
+    recipe = replace(plan.recipe, augmentation=Augmentation(shift_px=0))
+    torch.manual_seed(0)
+    agent = build.build_agent(plan.design, plan.training)
+    lines: list[Progress] = []
+    learn_memory(agent, plan.training, plan.held_out, recipe, 0, lines.append)
+    assert lines[-1].held_out_branch_accuracy is not None
+    assert lines[-1].held_out_branch_accuracy >= 0.8

@@ -25,6 +25,7 @@ from trace_memory_ros.runtime.window import PathWindow
 Values = dict[str, Any]
 FILE = "run.yaml"
 """Name of the file beside a checkpoint."""
+SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 CHOICES = {"memory": "name", "policy": "family"}
 """Sections whose options belong to what this key chooses."""
 
@@ -170,7 +171,7 @@ def chosen(given: Mapping[str, Any], section: str, default: str) -> str:
 def read_file(path: Path) -> Values:
     """The values of a configuration file. Raises ConfigError where it is no YAML mapping."""
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
+        data = _with_numbers(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read as a run's configuration: {error}") from error
     if not isinstance(data, dict):
@@ -184,7 +185,7 @@ def assignment(text: str) -> Values:
     if not equals or not all(name.strip().split(".")):
         raise ConfigError(f"--set {text!r}: write KEY=VALUE, for example memory.slots=8")
     try:
-        out: Any = yaml.load(value, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        out: Any = _with_numbers(yaml.safe_load(value))
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {text!r}: {value!r} is no YAML: {error}") from error
     return nested(name.strip(), out)
@@ -196,10 +197,10 @@ def nested(name: str, value: Any) -> Values:
     return {first: nested(rest, value) if rest else value}
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which 1e-3 is a number, as everywhere but in YAML 1.1."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
+def _with_numbers(value: Any) -> Any:
+    """What YAML 1.1 reads as text and everybody writes as a number: 1e-3."""
+    if isinstance(value, dict):
+        return {key: _with_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(item) for item in value]
+    return float(value) if isinstance(value, str) and SCIENTIFIC.fullmatch(value) else value

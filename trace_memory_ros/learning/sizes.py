@@ -1,24 +1,27 @@
-"""Sizes that a robot's memory and policy have unless others are asked for.
+"""Sizes that a robot's memory has unless others are asked for.
 
-A mechanism is as wide as `WIDTH` says and otherwise at its own defaults, so that one number scales all its parts: 20
-to 180 thousand parameters, a state of a few kB. `SLOTS` are enough for a handful of things to hold at once; an unused
-one costs `WIDTH` numbers. Only what a mechanism was seen not to learn without is set besides.
+A mechanism is as wide as `WIDTH` says and otherwise at its own defaults: 16 to 180 thousand parameters, a state of a
+few kB. `SLOTS` are enough for a handful of things to hold at once; an unused one costs `WIDTH` numbers. What is set
+besides are options without which a mechanism was seen to learn nothing, or its training episodes by heart.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from trace_memory_ros.memory.registry import GATED
+
 WIDTH = 64
 SLOTS = 8
 OPTIONS: dict[str, dict[str, Any]] = {
-    # Signatures grow with an episode, and with them what is read: without norms a long one drowns the rest.
-    "trace": {"read_norm": True, "address_norm": True},
-    # The paper's information bottleneck and fast-weight step are for another scale of loss: its gate stays shut.
+    # A whole episode's signature is a fingerprint of it: addresses of full width learn by heart which episode it is.
+    # Without the norms its numbers, which grow with the path, outweigh what was seen.
+    "trace": {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True},
+    # At its first step size every write wiped the one before, and the penalties shut the gate for good or emptied the
+    # code (docs/explanation/mechanisms/aura.md).
     "aura": {"step_size": 0.1, "rate_of": "writes", "ramp_from": 0.6, "ramp": 0.8, "ib_weight": 1e-5},
 }
 """Options of mechanisms, by registry name."""
-GATED = "+gate"
 
 
 def memory_options(name: str) -> dict[str, Any]:
