@@ -10,10 +10,10 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
-from trace_memory_ros.evidence.decision import ReferenceChunks
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, donors, first_label
 from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.policies.references import BranchReferences
 
 CONFIG = default_arm()
 TICKS = 40
@@ -64,7 +64,7 @@ def recorded(
 
 def evaluate_episodes(episodes: Sequence[BagEpisode], evaluator: EpisodeEvaluator) -> list[EpisodeEvidence]:
     """Each episode against the references of all, continued with another's history, as a fleet does it with bags."""
-    references = ReferenceChunks(actions for episode in episodes for actions in evaluator.branch_actions(episode))
+    references = BranchReferences(actions for episode in episodes for actions in evaluator.branch_actions(episode))
     lent = donors([first_label(episode) for episode in episodes])
     return [
         evaluator.evaluate(episode, references, None if donor is None else episodes[donor])

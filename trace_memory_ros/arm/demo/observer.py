@@ -28,22 +28,30 @@ from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.observation.image import decode
 
-PICTURES = BagTopic("camera/overhead/image_raw", Image, qos.sensor("reliable"))
-# As published, but with room for the statuses of a busy moment.
-STATUS_QOS = QoSProfile(
-    depth=50, reliability=qos.STATUS.reliability, durability=qos.STATUS.durability, history=qos.STATUS.history
-)
-STATUS = BagTopic("episode", EpisodeStatus, STATUS_QOS)
+ROOM = 2000
+"""Messages of a topic that may wait while this process does not get its turn: lock-step never waits for whoever looks
+on, and what is more is lost."""
+
+
+def _roomy(profile: QoSProfile) -> QoSProfile:
+    return QoSProfile(
+        history=profile.history, depth=ROOM, reliability=profile.reliability, durability=profile.durability
+    )
+
+
+_SENSOR, _CONDITION = _roomy(qos.sensor("reliable")), _roomy(qos.CONDITION)
+PICTURES = BagTopic("camera/overhead/image_raw", Image, _SENSOR)
+STATUS = BagTopic("episode", EpisodeStatus, _roomy(qos.STATUS))
 TOPICS = (
-    *(BagTopic(f"camera/{name}/image_raw", Image, qos.sensor("reliable")) for name in CAMERA_NAMES),
-    BagTopic("joint_states", JointState, qos.sensor("reliable")),
-    BagTopic("odom", Odometry, qos.sensor("reliable")),
-    BagTopic("command", JointTrajectory, qos.COMMAND),
-    BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
-    BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
-    BagTopic("memory/markers", MarkerArray, qos.DIAGNOSTICS, on_time_axis=False),
+    *(BagTopic(f"camera/{name}/image_raw", Image, _SENSOR) for name in CAMERA_NAMES),
+    BagTopic("joint_states", JointState, _SENSOR),
+    BagTopic("odom", Odometry, _SENSOR),
+    BagTopic("command", JointTrajectory, _roomy(qos.COMMAND)),
+    BagTopic("memory/condition", MemoryCondition, _CONDITION),
+    BagTopic("memory/diagnostics", MemoryDiagnostics, _CONDITION),
+    BagTopic("memory/markers", MarkerArray, _roomy(qos.DIAGNOSTICS), on_time_axis=False),
     STATUS,
-    BagTopic("/diagnostics", DiagnosticArray, qos.DIAGNOSTICS, on_time_axis=False),
+    BagTopic("/diagnostics", DiagnosticArray, _roomy(qos.DIAGNOSTICS), on_time_axis=False),
 )
 EACH_TICK = tuple(topic.name for topic in TOPICS if topic.on_time_axis and topic is not STATUS)
 """Topics with a message per control tick; in real time the simulator's have more."""
@@ -66,7 +74,7 @@ class EpisodeObserver:
         self._clear()
         node = client.node
         self._diagnostics = node.create_subscription(
-            MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION
+            MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, _CONDITION
         )
         self._status = node.create_subscription(EpisodeStatus, STATUS.name, self._on_status, STATUS.qos)
         self._pictures = subscribe_raw(node, [PICTURES], self._on_picture)
