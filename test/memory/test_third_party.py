@@ -91,7 +91,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
         for file, text in files.items():
             (folder / name / file).write_text(text, encoding="utf-8")
-        install(folder / name, folder / "site")
+        install(folder / "site", folder / name)
     return folder / "site"
 
 
