@@ -96,7 +96,9 @@ class OpenLoop:
         """At the writes `(W, ...)`, and at the branch."""
         writes, branch = episode.writes, episode.branch_tick
         state = self.model.state.apply(episode.state)
-        due = np.flatnonzero(UpdateClock(self.checkpoint.config.clock).write_mask(state))
+        config = self.checkpoint.config
+        stamps_ns = np.arange(len(state)) * config.observation.period_ns
+        due = np.flatnonzero(UpdateClock(config.clock).write_mask(state, stamps_ns))
         if not np.array_equal(due, writes):
             raise ValueError(
                 f"the episode has {len(writes)} writes, {self.checkpoint.folder} would make {len(due)}, elsewhere: "

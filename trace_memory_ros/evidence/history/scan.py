@@ -99,9 +99,10 @@ class HistoryScanner:
         return ScannedHistory(due, evidence, record, now, memory.read(now, state))
 
     def due(self, path: Path) -> NDArray[np.int64]:
-        """The ticks at which the update clock asks for a write."""
+        """The ticks at which the update clock asks for a write, a tick period apart."""
         stands = self.model.state.apply(np.stack([points[-1] for points in path]))
-        return np.flatnonzero(UpdateClock(self.config.clock).write_mask(stands))
+        stamps_ns = np.arange(len(stands)) * self.config.observation.period_ns
+        return np.flatnonzero(UpdateClock(self.config.clock).write_mask(stands, stamps_ns))
 
     def addresses(self, path: Path, due: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Standardised xi and delta at the ticks `due` `(D,)` and at the last tick, `(D + 1, S)`; S may be 0.
