@@ -1,4 +1,4 @@
-"""Does attribution point at the cue? The simulator told, in the bag, until when it could be seen."""
+"""Does attribution point at the cue? The bag holds until when it could be seen."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def wasserstein(p: FloatArray, q: FloatArray, places: FloatArray | None = None) 
 
 
 def epsilon(predicted: FloatArray, oracle: FloatArray) -> Spread:
-    """Proxy of AP1: total variation between the actions foretold from the memory and the oracle's, both `(n, A)`."""
+    """Proxy of AP1: total variation between the actions predicted from the memory and the oracle's, both `(n, A)`."""
     return Spread.of(total_variation(predicted, oracle))
 
 
@@ -58,9 +58,9 @@ def delta(predicted: FloatArray, teacher: FloatArray, metric: str = "tv") -> Spr
     return Spread.of(total_variation(predicted, teacher) if metric == "tv" else wasserstein(predicted, teacher))
 
 
-def value_residual(reached: FloatArray, foretold: FloatArray) -> Spread:
+def value_residual(reached: FloatArray, predicted: FloatArray) -> Spread:
     """Delta*: one-step residual |V(z') - E V(z')| of a value head, `(n,)` each (remark 4.4)."""
-    return Spread.of(np.abs(reached - foretold))
+    return Spread.of(np.abs(reached - predicted))
 
 
 def value_constant(values: FloatArray) -> float:

@@ -30,8 +30,8 @@ def readouts(cell: TrainedModel) -> dict[str, Any]:
     answers, teacher = cell.measured.answers, measure(cell.trained.teacher, stream).answers
     oracle = np.eye(answers.shape[1])[stream.answers[stream.asked]]
     epsilon, delta = ais.epsilon(answers, oracle), ais.delta(answers, teacher)
-    values, reached, foretold = _values(cell.model, stream, cell.measured.right)
-    residual = ais.value_residual(reached, foretold)
+    values, reached, predicted = _values(cell.model, stream, cell.measured.right)
+    residual = ais.value_residual(reached, predicted)
     bound = ais.value_loss(epsilon, delta, residual, DISCOUNT)
     return {
         "discount": DISCOUNT,
@@ -52,7 +52,7 @@ def of_largest(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _values(model: SymbolModel, stream: SymbolStream, right: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-    """On the second half of the streams: values of all steps, and the reached and the foretold one after each step."""
+    """On the second half of the streams: values of all steps, and the reached and the predicted one after each step."""
     rewards, returns = np.zeros(stream.asked.shape), np.zeros(stream.asked.shape)
     rewards[stream.asked] = right
     for t in range(stream.asked.shape[1] - 2, -1, -1):
