@@ -27,7 +27,7 @@ def evaluate_task(args: argparse.Namespace, task: str, checkpoint: Path) -> int:
     command = f"trace-memory evaluate {task} {checkpoint.name} --episodes {args.episodes}"
     if args.pause_seconds:
         command += f" --pause-seconds {args.pause_seconds:g}"
-    path = write_summary(args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}", command, figures)
+    path = write_summary(args.out or Path("out") / f"evaluate-{task}-{checkpoint.resolve().name}", command, figures)
     low, high = figures["ci95"]
     print(f"branch success {figures['branch_success']:.2f} (95 % CI {low:.2f}-{high:.2f}), written to {path}")
     return 0

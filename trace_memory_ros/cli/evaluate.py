@@ -18,7 +18,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("source", nargs="+", metavar="BAGS|TASK", help="bags, folders of bags, or a task's name")
     parser.add_argument("--checkpoint", help="of bags: checkpoint folder, or the name of a shipped one")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: out/evaluate-NAME)")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the results (default: out/evaluate-NAME, of a task out/evaluate-TASK-NAME)"
+    )
     bags = parser.add_argument_group("bags")
     bags.add_argument(
         "--config", type=Path, help="what is what in the bags (default: observation.yaml beside them, if there is one)"
