@@ -17,6 +17,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "files": (),
     "signature": (),
     "memory": ("files", "signature"),
+    "testing": ("memory",),
     "policies": ("memory",),
     "observation": ("files",),
     "runtime": ("observation", "memory", "signature"),

@@ -1,16 +1,13 @@
-"""Inputs and mechanisms shared by the memory tests."""
+"""Mechanisms shared by the memory tests, and the inputs of the contract suite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-import torch
 
 from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
-
-DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
+from trace_memory_ros.memory.base import Memory
+from trace_memory_ros.memory.gate import GatedMemory
+from trace_memory_ros.testing.inputs import Inputs, fresh, random_inputs
 
 VARIANTS = {
     "trace with anchor": ("trace", {"anchor": True}),
@@ -20,8 +17,9 @@ VARIANTS = {
     "trace by prototypes": ("trace", {"routing": "prototypes", "temperature": 0.2}),
     "trace with a gate": ("trace+gate", {"inner": {"read_norm": True}, "hidden": 4}),
     "gru with a gate": ("gru+gate", {"gate": "gumbel", "hidden": 4}),
+    "aura offering rows": ("aura", {"offer": "rows", "key_width": 4}),
     "aura without unit keys": ("aura", {"unit_keys": False, "key_width": 4, "value_width": 8, "action_ib": False}),
-    "aura writing always": ("aura", {"gate": "always", "key_width": 5}),
+    "aura writing always": ("aura", {"offer": "rows", "gate": "always", "key_width": 5}),
     "aura by a token gate": ("aura", {"gate_signal": "token", "gate": "gumbel", "key_width": 6}),
     "elmur with short segments": ("elmur", {"segment": 2, "blend": 0.3, "gradient_segments": 2, "hidden": 5}),
     "elmur with one write a segment": ("elmur", {"segment": 1, "layers": 3, "heads": 3, "gradient_segments": 0}),
@@ -33,34 +31,25 @@ VARIANTS = {
     "retrieval from a small store": ("retrieval", {"capacity": 3, "top_k": 2, "hidden": 4}),
     "retrieval by age": ("retrieval", {"capacity": 3, "top_k": 1, "evict": "oldest"}),
 }
-CASES = {**{name: (name, {}) for name in registry.names()}, **VARIANTS}
+NAMES = [name + behind for behind in ("", registry.GATED) for name in registry.names()]
+CASES = {**{name: (name, {}) for name in NAMES}, **VARIANTS}
 
 
 @pytest.fixture(params=list(CASES))
 def memory(request: pytest.FixtureRequest) -> Memory:
-    """Every registered mechanism, and variants whose settings change the computation, as deployed.
+    """Every registered mechanism, bare and gated, and variants whose settings change the computation, as deployed."""
+    return fresh(*CASES[request.param])
 
-    In evaluation mode: some draw noise and keep running statistics in training.
-    """
-    torch.manual_seed(0)
-    name, options = CASES[request.param]
-    return registry.build(name, DIMS, options).eval()
+
+@pytest.fixture(params=[name for name, (mechanism, _) in CASES.items() if mechanism.endswith(registry.GATED)])
+def gated(request: pytest.FixtureRequest) -> GatedMemory:
+    """Every mechanism behind the write gate, and variants of the gate, as deployed."""
+    built = fresh(*CASES[request.param])
+    assert isinstance(built, GatedMemory)
+    return built
 
 
 @pytest.fixture
-def inputs() -> Callable[..., MemoryInput]:
+def inputs() -> Inputs:
     """Random `(B, T, ...)` inputs."""
-
-    def make(
-        batch: int, steps: int, dims: MemoryDims = DIMS, dtype: torch.dtype = torch.float32, grad: bool = False
-    ) -> MemoryInput:
-        generator = torch.Generator().manual_seed(batch * 100 + steps)
-        widths = (dims.content, dims.signature, dims.signature, dims.content)
-        return MemoryInput(
-            *(
-                torch.randn(batch, steps, width, generator=generator, dtype=dtype).requires_grad_(grad)
-                for width in widths
-            )
-        )
-
-    return make
+    return random_inputs

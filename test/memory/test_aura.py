@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
+from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.aura.config import AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 from trace_memory_ros.memory.write_gate import LEARNED
+from trace_memory_ros.testing.inputs import Inputs
 
-Inputs = Callable[..., MemoryInput]
 DIMS = MemoryDims(content=5, signature=0, width=6, slots=3)
 MASK = torch.tensor([[1] * 9, [1, 1, 0, 1, 0, 1, 1, 0, 0], [0] * 9], dtype=torch.bool)
 
@@ -83,7 +83,7 @@ def test_steps_follow_algorithm_1(inputs: Inputs, options: dict[str, object]) ->
 
 @torch.no_grad()
 def test_the_read_uses_the_weights_after_the_write(inputs: Inputs) -> None:
-    memory = build(action_ib=False)
+    memory = build(action_ib=False, offer="rows")
     x = inputs(2, 1).at(0)
     readout, (fast, _), _ = memory.step(x, memory.initial_state(2), torch.tensor([True, True]))
     z = memory.summarise(x.content)
@@ -92,6 +92,36 @@ def test_the_read_uses_the_weights_after_the_write(inputs: Inputs) -> None:
     torch.testing.assert_close(readout.vector, memory.to_mean(memory.norm(o)))
     torch.testing.assert_close(readout.read_weights, q.abs() / q.abs().sum(dim=1, keepdim=True))
     torch.testing.assert_close(readout.tokens, memory.to_token(fast) + memory.row_identity)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@torch.no_grad()
+def test_what_is_offered_passes_the_bottleneck(inputs: Inputs, training: bool) -> None:
+    memory = build().train(training)
+    x, fast = inputs(2, 1).at(0), torch.randn(2, 4, 3)
+    readout = memory.read(x, (fast, torch.zeros(2, 3)))
+    assert torch.equal(readout.tokens[:, 0], readout.vector)
+    assert readout.read_weights.tolist() == [[1.0], [1.0]]
+    memory.to_mean.weight.zero_()
+    memory.to_log_variance.weight.zero_()  # type: ignore[union-attr]
+    torch.manual_seed(0)
+    readout = memory.read(x, (fast, torch.zeros(2, 3)))
+    torch.manual_seed(0)
+    for closed, other in zip(readout, memory.read(x, (fast + 1, torch.zeros(2, 3))), strict=True):
+        assert torch.equal(closed, other)
+
+
+@pytest.mark.parametrize("name", ["aura", "aura+gate"])
+def test_a_checkpoint_without_a_choice_of_tokens_offers_rows(name: str) -> None:
+    """As every checkpoint did before there was one."""
+    described = registry.config_of(registry.build(name, DIMS))
+    options = described["options"].get("inner") or described["options"]
+    assert options.pop("offer") == "code"
+    loaded = registry.from_config(described)
+    aura = getattr(loaded, "inner", loaded)
+    assert (aura.settings.offer, loaded.slot_count, loaded.slot_kind) == ("rows", 32, "fast-weight row")
+    assert {"to_token.weight", "row_identity"} <= set(aura.state_dict())
+    assert registry.from_config(registry.config_of(loaded)).config == loaded.config
 
 
 @torch.no_grad()
@@ -107,7 +137,8 @@ def test_a_written_value_is_read_back_in_one_step() -> None:
 def test_state_bytes() -> None:
     memory = AuraMemory(MemoryDims(content=96, signature=0, width=64, slots=4))
     assert memory.state_bytes == 4224
-    assert memory.slot_count == 32
+    assert memory.slot_count == 1
+    assert AuraMemory(DIMS, AuraConfig(offer="rows")).slot_count == 32
     for gate in ("random", "periodic"):
         assert AuraMemory(DIMS, AuraConfig(gate=gate)).state_bytes == 4228
 
@@ -145,16 +176,22 @@ def test_the_gradient_reaches_the_gate_through_the_hard_choice() -> None:
     assert 0 < record.wrote.sum() < 8
 
 
-def test_gumbel_draws_in_training_and_decides_in_evaluation(inputs: Inputs) -> None:
+@torch.no_grad()
+def test_a_gumbel_gate_opens_with_its_probability_in_training_and_above_one_half_in_evaluation(inputs: Inputs) -> None:
     memory = build(gate="gumbel", gate_bias=0.0)
-    xs, mask = inputs(3, 9), torch.ones(3, 9, dtype=torch.bool)
-    runs = [memory.scan(xs, memory.initial_state(3), mask)[2] for _ in range(2)]
-    assert torch.equal(runs[0].wrote, runs[1].wrote)
-    memory.train()
-    torch.manual_seed(0)
-    runs = [memory.scan(xs, memory.initial_state(3), mask)[2] for _ in range(2)]
-    assert not torch.equal(runs[0].wrote, runs[1].wrote)
-    assert torch.equal(runs[1].gate > 0.5, runs[0].gate > 0.5) or runs[0].gate.std() > 0
+    many = 4000
+    xs = inputs(1, 2).map(lambda field: field.expand(many, -1, -1))
+    mask = torch.ones(many, 2, dtype=torch.bool)
+    mask[::2, 1] = False
+    _, _, decided = memory.scan(xs, memory.initial_state(many), mask)
+    assert torch.equal(decided.wrote, (decided.gate > 0.5) & mask)
+    _, _, drawn = memory.train().scan(xs, memory.initial_state(many), mask)
+    assert not drawn.wrote[~mask].any()
+    # At the first step every stream has the same input and an empty memory.
+    p = float(decided.gate[0, 0])
+    assert torch.allclose(drawn.gate[:, 0], decided.gate[:, 0])
+    assert 0.2 < p < 0.8
+    assert float(drawn.wrote[:, 0].float().mean()) == pytest.approx(p, abs=0.03)
 
 
 @torch.no_grad()
@@ -339,6 +376,7 @@ def test_settings_are_checked() -> None:
         ({"ramp_from": 0.7}, "ramp_from = 0.7 and ramp = 0.6"),
         ({"write_weight": -1.0}, "AuraConfig.write_weight = -1.0"),
         ({"key_width": 0}, "AuraConfig.key_width = 0"),
+        ({"offer": "slots"}, "AuraConfig.offer = 'slots': must be one of code, rows"),
     ]:
         with pytest.raises(ValueError, match=message):
             AuraConfig(**options)  # type: ignore[arg-type]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 import yaml
-from torch import Tensor
 
 from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput
+from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
 from trace_memory_ros.memory.write_gate import Decision, RunningScale, gated, ramp, rate_penalty
+from trace_memory_ros.testing.inputs import DIMS, Inputs
+from trace_memory_ros.testing.test_gate_contract import undecided
 
-Inputs = Callable[..., MemoryInput]
-DIMS = MemoryDims(content=5, signature=7, width=6, slots=3)
 EVERYWHERE = torch.ones(3, 9, dtype=torch.bool)
-BARE = ["trace", "gru", "aura", "deltanet"]
 
 
 def build(name: str = "trace+gate", **options: object) -> GatedMemory:
@@ -25,55 +21,6 @@ def build(name: str = "trace+gate", **options: object) -> GatedMemory:
     memory = registry.build(name, DIMS, options)
     assert isinstance(memory, GatedMemory)
     return memory.eval()
-
-
-@torch.no_grad()
-def undecided(memory: GatedMemory, xs: MemoryInput) -> GatedMemory:
-    """Make the gate open at about every other input."""
-    memory.gate.logit.weight.mul_(30)
-    first = xs.map(lambda f: f.flatten(0, 1))
-    _, record = memory.write(first, memory.initial_state(first.content.shape[0]))
-    memory.gate.logit.bias -= torch.logit(record.gate.median(), eps=1e-6)
-    return memory
-
-
-def contents(state: tuple[Tensor, ...], b: int) -> list[bytes]:
-    return [part[b].detach().numpy().tobytes() for part in state]
-
-
-@pytest.mark.parametrize("bare", BARE)
-def test_the_state_is_the_inner_write_where_open_and_the_old_bits_where_shut(inputs: Inputs, bare: str) -> None:
-    xs = inputs(3, 9)
-    memory = undecided(build(f"{bare}+gate"), xs)
-    state, opened = memory.initial_state(3), []
-    for t in range(9):
-        x = xs.at(t)
-        proposed, _ = memory.inner.write(x, state)
-        _, new, record = memory.step(x, state, torch.ones(3, dtype=torch.bool))
-        for b in range(3):
-            assert contents(new, b) == contents(proposed if record.wrote[b] else state, b)
-            assert bool(record.write_strength[b].any()) == bool(record.wrote[b])
-        opened += record.wrote.tolist()
-        assert torch.equal(record.wrote, record.gate > 0.5)
-        state = new
-    assert 3 < sum(opened) < 24
-
-
-@pytest.mark.parametrize("name", ["trace+gate", "gru+gate"])
-def test_scan_equals_steps_at_an_undecided_gate(inputs: Inputs, name: str) -> None:
-    xs = inputs(3, 9)
-    memory = undecided(build(name), xs)
-    mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(0)) < 0.7
-    found = []
-    for scan in (memory.scan, lambda *a: Memory.scan(memory, *a)):
-        memory.zero_grad()
-        states, final, records = scan(xs, memory.initial_state(3), mask)
-        (sum(s.sin().sum() for s in states) + records.gate[mask].sum()).backward()
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in memory.parameters()]
-        found.append([*states, *final, *records, *grads])
-    for fast, naive in zip(*found, strict=True):
-        torch.testing.assert_close(fast, naive, atol=1e-5, rtol=1e-4)
-    assert not found[0][len(states) * 2 + 4][~mask].any()
 
 
 def test_surprise_is_the_change_of_what_is_read(inputs: Inputs) -> None:
@@ -106,14 +53,6 @@ def test_the_gradient_reaches_the_gate_through_the_hard_choice(inputs: Inputs) -
     expected = (((proposed - old[0]) * target).sum(dim=(1, 2)) * p * (1 - p)).sum().detach()
     torch.testing.assert_close(memory.gate.logit.bias.grad, expected[None], atol=1e-4, rtol=1e-4)
     assert 0 < record.wrote.sum() < 8
-
-
-def test_the_gate_keeps_no_state() -> None:
-    for bare in BARE:
-        memory = build(f"{bare}+gate")
-        assert memory.state_bytes == memory.inner.state_bytes
-        assert (memory.slot_count, memory.address_width) == (memory.inner.slot_count, memory.inner.address_width)
-        assert (memory.slot_kind, memory.uses_signature) == (memory.inner.slot_kind, memory.inner.uses_signature)
 
 
 def test_the_rate_penalty_joins_the_inner_losses(inputs: Inputs) -> None:

@@ -78,8 +78,8 @@ def recall_without(
         now = heard.now._replace(**_expanded(heard.now._asdict(), rows))
         if addresses is not None:
             xi, delta = (part[start : start + AT_ONCE] for part in addresses)
-            evidence = memory.embed(evidence._replace(xi=xi[:, :-1], delta=delta[:, :-1], address=None))
-            now = memory.embed(now._replace(xi=xi[:, -1], delta=delta[:, -1], address=None))
+            evidence = memory.embed(evidence._replace(xi=xi[:, :-1], delta=delta[:, :-1], embedded=None))
+            now = memory.embed(now._replace(xi=xi[:, -1], delta=delta[:, -1], embedded=None))
         _, state, _ = memory.scan(evidence, memory.initial_state(rows), mask)
         parts.append(memory.read(now, state))
     return Readout(*(torch.cat(fields) for fields in zip(*parts, strict=True)))

@@ -13,7 +13,7 @@ PARAMETERS = 62_369
 _TRACE = {"address_width": 32, "hidden": 32, "routing_width": 32, "read_norm": True, "address_norm": True}
 MATCHED: dict[str, dict[str, Any]] = {
     "aura": {
-        "encoder_hidden": 256,
+        "encoder_hidden": 282,
         "step_size": 0.1,
         "rate_of": "writes",
         "ramp_from": 0.6,

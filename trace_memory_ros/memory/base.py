@@ -25,14 +25,14 @@ class MemoryInput(NamedTuple):
 
     content: `(..., d_e)` visual-state feature e_t. xi: `(..., S)` standardised signature. delta: `(..., S)`
     standardised signature increment since the last write. anchor: `(..., d_e)` content of the episode's first tick.
-    address: `(..., a)` what `Memory.embed` made of xi and delta, None before.
+    embedded: `(..., any)` what `Memory.embed` computed from the others, for the mechanism alone; None before.
     """
 
     content: Tensor
     xi: Tensor
     delta: Tensor
     anchor: Tensor
-    address: Tensor | None = None
+    embedded: Tensor | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> MemoryInput:
         """Apply `change` (indexing, reshaping, moving) to every field that is present."""
@@ -41,7 +41,7 @@ class MemoryInput(NamedTuple):
             change(self.xi),
             change(self.delta),
             change(self.anchor),
-            None if self.address is None else change(self.address),
+            None if self.embedded is None else change(self.embedded),
         )
 
     def at(self, t: int) -> MemoryInput:
@@ -157,8 +157,20 @@ class Memory(nn.Module):
         raise NotImplementedError
 
     def embed(self, x: MemoryInput) -> MemoryInput:
-        """Fill `x.address`, so that several calls on the same input compute it once; never required."""
+        """Fill `x.embedded`, so that several calls on the same input compute it once; never required."""
         return x
+
+    def address(self, x: MemoryInput) -> Tensor:
+        """The readout's address `(..., a)` of inputs `(..., )`: what they are filed under, whatever was remembered.
+
+        A write gate sees it too. Here it is read off an empty memory.
+        """
+        leading = x.content.shape[:-1]
+        if not self.address_width:
+            return x.content.new_zeros(*leading, 0)
+        flat = x.map(lambda field: field.reshape(-1, *field.shape[len(leading) :]))
+        read = self.read(flat, self.initial_state(flat.content.shape[0]))
+        return read.address.reshape(*leading, self.address_width)
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Put one tick's evidence, fields `(B, ...)`, into the state."""

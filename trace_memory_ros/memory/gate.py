@@ -99,6 +99,10 @@ class GatedMemory(Memory):
         """As the inner mechanism."""
         return self.inner.embed(x)
 
+    def address(self, x: MemoryInput) -> Tensor:
+        """As the inner mechanism."""
+        return self.inner.address(x)
+
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """The inner write where the gate opens, the old state, bit for bit, elsewhere."""
         x = self.embed(x)
@@ -140,8 +144,8 @@ class GatedMemory(Memory):
         return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
 
     def _prepare(self, x: MemoryInput) -> Tensor:
-        """The gate's first layer on content and address."""
-        prepared: Tensor = self.gate.seen(x.content if x.address is None else torch.cat((x.content, x.address), dim=-1))
+        """The gate's first layer on content and address, of embedded inputs."""
+        prepared: Tensor = self.gate.seen(torch.cat((x.content, self.inner.address(x)), dim=-1))
         return prepared
 
     def _advance(

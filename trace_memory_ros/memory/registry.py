@@ -1,13 +1,15 @@
-"""Memory mechanisms by name: what a configuration or checkpoint calls them."""
+"""Memory mechanisms by name, as a configuration or checkpoint calls them: this package's, and other packages' by entry
+point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from trace_memory_ros.files import entry_points
 from trace_memory_ros.files.strict import check_keys, nearest
-from trace_memory_ros.memory.aura.config import AuraConfig
+from trace_memory_ros.memory.aura.config import OFFER_BEFORE, AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
@@ -29,49 +31,66 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-@dataclass(frozen=True)
-class _Entry:
-    config: type[DataclassInstance]
-    make: Callable[[MemoryDims, Any], Memory]
-
-
-_ENTRIES: dict[str, _Entry] = {}
+GROUP = "trace_memory_ros.memories"
+"""Entry point group: name of the mechanism -> a `Mechanism`."""
 GATED = "+gate"
 """Behind a mechanism's name: that mechanism with a write gate before it, its own options under `inner`."""
 
 
-def register(name: str, config: type[DataclassInstance], make: Callable[[MemoryDims, Any], Memory]) -> None:
-    """Offer a mechanism: `config` is a dataclass of its options, `make(dims, config)` builds it.
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism that can be built by name: `config` a dataclass of its options, `make` (dims, config) -> memory.
+
+    before: of options that are younger than checkpoints, what a checkpoint without them was trained with.
+    """
+
+    config: type[DataclassInstance]
+    make: Callable[[MemoryDims, Any], Memory]
+    before: Mapping[str, Any] = field(default_factory=dict)
+
+
+_MECHANISMS: dict[str, Mechanism] = {}
+
+
+def register(
+    name: str,
+    config: type[DataclassInstance],
+    make: Callable[[MemoryDims, Any], Memory],
+    before: Mapping[str, Any] | None = None,
+) -> None:
+    """Offer a mechanism in this process; the arguments are `Mechanism`'s.
 
     Raises ValueError if the name is taken.
     """
-    if name in _ENTRIES:
+    if name in _MECHANISMS:
         raise ValueError(f"memory mechanism {name!r} is registered already: choose another name")
-    _ENTRIES[name] = _Entry(config, make)
+    _MECHANISMS[name] = Mechanism(config, make, before or {})
 
 
 def names() -> tuple[str, ...]:
-    """Known mechanisms, sorted."""
-    return tuple(sorted(_ENTRIES))
+    """Known mechanisms, sorted, those of other installed packages among them."""
+    return tuple(sorted(_MECHANISMS.keys() | entry_points.names(GROUP)))
 
 
 def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None) -> Memory:
     """A fresh mechanism, with a write gate where `name` ends in `+gate`.
 
-    Raises ValueError naming the known ones for an unknown name or option.
+    Raises ValueError naming the known ones for an unknown name or option, and the package that brings a broken one.
     """
     given = dict(options or {})
     base = name.removesuffix(GATED)
-    if base not in _ENTRIES:
-        raise ValueError(
-            f"memory mechanism {name!r} is unknown: {nearest(name, [known + name[len(base) :] for known in names()])}"
-        )
+    mechanism = _mechanism(name)
     if base != name:
         _check_options(name, GatedConfig, given)
         return GatedMemory(build(base, dims, given.get("inner")), GatedConfig(**given))
-    entry = _ENTRIES[name]
-    _check_options(name, entry.config, given)
-    return entry.make(dims, entry.config(**given))
+    _check_options(name, mechanism.config, given)
+    memory = mechanism.make(dims, mechanism.config(**given))
+    if memory.name != name:
+        raise ValueError(
+            f"memory mechanism {name!r} calls itself {memory.name!r}, so a checkpoint of it could not be read: let "
+            f"{type(memory).__name__}.name be {name!r}"
+        )
+    return memory
 
 
 def config_of(memory: Memory) -> dict[str, Any]:
@@ -80,7 +99,7 @@ def config_of(memory: Memory) -> dict[str, Any]:
 
 
 def from_config(config: Mapping[str, Any]) -> Memory:
-    """The mechanism that `config_of` described, with fresh weights.
+    """The mechanism that `config_of` described, in this version or an earlier one, with fresh weights.
 
     Raises ValueError naming a key that is missing or sizes that do not fit.
     """
@@ -90,7 +109,36 @@ def from_config(config: Mapping[str, Any]) -> Memory:
     expected = {field.name for field in fields(MemoryDims)}
     if set(config["dims"]) != expected:
         raise ValueError(f"memory dims are {sorted(config['dims'])}: they must be {sorted(expected)}")
-    return build(config["name"], MemoryDims(**config["dims"]), config["options"])
+    options = _with_options_of_before(config["name"], config["options"])
+    return build(config["name"], MemoryDims(**config["dims"]), options)
+
+
+def _mechanism(name: str) -> Mechanism:
+    """The mechanism of that name, gate or not."""
+    base = name.removesuffix(GATED)
+    if base in _MECHANISMS:
+        return _MECHANISMS[base]
+    brought = entry_points.load(GROUP, base, "memory mechanism")
+    if brought is None:
+        raise ValueError(
+            f"memory mechanism {name!r} is unknown: {nearest(name, [known + name[len(base) :] for known in names()])}; "
+            f"another package brings one by an entry point of the group {GROUP}"
+        )
+    found = brought.found
+    if not isinstance(found, Mechanism) or not is_dataclass(found.config):
+        raise ValueError(
+            f"memory mechanism {base!r} of {brought.package}: {brought.origin} is a {type(found).__name__}, but must "
+            "be a trace_memory_ros.memory.registry.Mechanism whose config is a dataclass; mend that package"
+        )
+    return found
+
+
+def _with_options_of_before(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored options, with those that were not there yet when they were stored."""
+    if name.endswith(GATED):
+        inner = _with_options_of_before(name.removesuffix(GATED), options.get("inner") or {})
+        return {**options, "inner": inner}
+    return {**_mechanism(name).before, **options}
 
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
@@ -104,7 +152,7 @@ register("prism", PrismConfig, PrismMemory)
 register("linear_attention", LinearAttentionConfig, LinearAttentionMemory)
 register("deltanet", DeltaNetConfig, DeltaNetMemory)
 register("vla", VlaConfig, VlaMemory)
-register("aura", AuraConfig, AuraMemory)
+register("aura", AuraConfig, AuraMemory, before={"offer": OFFER_BEFORE})
 register("transformer", TransformerConfig, TransformerMemory)
 register("elmur", ElmurConfig, ElmurMemory)
 register("lru", LruConfig, LruMemory)

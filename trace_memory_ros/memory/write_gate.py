@@ -116,7 +116,7 @@ class _Blend(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         chosen, new, old = ctx.saved_tensors
         to_new = grad * chosen
-        to_gate = (grad * (new - old)).flatten(1).sum(dim=1)
+        to_gate = (grad * (new - old)).reshape(len(grad), -1).sum(dim=1)
         return None, to_gate, to_new, grad - to_new
 
 

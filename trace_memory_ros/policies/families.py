@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from torch import Tensor
 
+from trace_memory_ros.files import entry_points
+from trace_memory_ros.files.entry_points import Brought, EntryPointError
 from trace_memory_ros.policies.base import Policy
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
@@ -55,7 +56,7 @@ class PolicyFamily:
 
 def names() -> tuple[str, ...]:
     """Families that can be asked for, sorted."""
-    return tuple(sorted(BUILT_IN.keys() | {point.name for point in entry_points(group=GROUP)}))
+    return tuple(sorted(BUILT_IN.keys() | entry_points.names(GROUP)))
 
 
 def family(name: str) -> PolicyFamily:
@@ -65,35 +66,25 @@ def family(name: str) -> PolicyFamily:
         found = getattr(import_module(module), attribute)
         assert isinstance(found, PolicyFamily)
         return found
-    points = [point for point in entry_points(group=GROUP) if point.name == name]
-    if not points:
+    try:
+        brought = entry_points.load(GROUP, name, "policy family")
+    except EntryPointError as error:
+        raise UnknownFamily(str(error)) from error
+    if brought is None:
         raise UnknownFamily(
             f"policy family {name!r} is unknown here: there are {', '.join(names())}. Install the package that brings "
             f"it by an entry point of the group {GROUP}, or choose one of these"
         )
-    if len(points) > 1:
-        packages = ", ".join(sorted(_package(point) for point in points))
-        raise UnknownFamily(f"policy family {name!r} is brought by {packages}: uninstall all but one")
-    return _from_entry_point(points[0])
+    return _from_package(name, brought)
 
 
-def _from_entry_point(point: EntryPoint) -> PolicyFamily:
-    try:
-        found = point.load()
-    except Exception as error:
-        raise UnknownFamily(
-            f"policy family {point.name!r} of {_package(point)} cannot be imported from {point.value}: "
-            f"{type(error).__name__}: {error}. Install what it needs, or uninstall it"
-        ) from error
+def _from_package(name: str, brought: Brought) -> PolicyFamily:
+    found = brought.found
     if isinstance(found, PolicyFamily):
         return found
     if callable(found):
-        return PolicyFamily(point.name, found)
+        return PolicyFamily(name, found)
     raise UnknownFamily(
-        f"policy family {point.name!r} of {_package(point)}: {point.value} is a {type(found).__name__}, but must be a "
+        f"policy family {name!r} of {brought.package}: {brought.origin} is a {type(found).__name__}, but must be a "
         "PolicyFamily or a function of options and tensors; mend that package"
     )
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unnamed package"

@@ -40,7 +40,7 @@ PAPER: dict[str, Any] = {
 RECIPE = RecallRecipe(steps=200, batch=32)
 # At the default decay of 0.001 what W holds beside the newest event is forgotten within 10,000 steps alone, by when it
 # drowns the event: trained on 40 steps, success fell from 1.0 to 0.48 over 100,000.
-GATE_OPTIONS = {"ramp_from": 0.1, "ramp": 0.5, "decay": 0.05}
+GATE_OPTIONS = {"offer": "rows", "ramp_from": 0.1, "ramp": 0.5, "decay": 0.05}
 STREAMS = 512
 ENDLESS_STEPS, QUICK_ENDLESS_STEPS = 100_000, 10_000
 TARGET_SELECTIVITY = 2.5

@@ -9,24 +9,29 @@ from trace_memory_ros.memory.write_gate import LEARNED, check_penalty
 
 GATES = (*LEARNED, *SCHEDULES)
 SIGNALS = ("action", "token")
+OFFERS = ("code", "rows")
+OFFER_BEFORE = "rows"
+"""Of checkpoints that were made before there was a choice."""
 
 
 @dataclass(frozen=True)
 class AuraConfig:
     """Settings of AURA-Mem.
 
-    key_width d_k (rows of W, N of the readout), value_width d_v. encoder_hidden, summary_width: the MLP from content to
-    the frame summary z; None: `MemoryDims.width`. gate: how the gate decides, learned or by a schedule that ignores the
-    content. gate_signal: what trains a learned gate, the action loss or reconstruction of the next input. rho: target
-    share of written updates. write_weight gamma: of the rate penalty. rate_of: what it counts, the gate's "probability"
-    or its "writes". ramp_from, ramp: the shares of the training at which rate penalty and KL begin to rise, and are
-    full. temperature tau. action_ib, ib_weight beta: the stochastic bottleneck at reads and its KL. unit_keys: keys and
+    key_width d_k, value_width d_v. offer: the readout's tokens, "code", the bottleneck's code alone, or "rows", the
+    rows of W, which pass the bottleneck by. encoder_hidden, summary_width: the MLP from content to the frame summary z;
+    None: `MemoryDims.width`. gate: how the gate decides, learned or by a schedule that ignores the content.
+    gate_signal: what trains a learned gate, the action loss or reconstruction of the next input. rho: target share of
+    written updates. write_weight gamma: of the rate penalty. rate_of: what it counts, the gate's "probability" or its
+    "writes". ramp_from, ramp: the shares of the training at which rate penalty and KL begin to rise, and are full.
+    temperature tau. action_ib, ib_weight beta: the stochastic bottleneck at reads and its KL. unit_keys: keys and
     queries of length 1. step_size, decay: initial eta and alpha. gate_bias: the initial logit of the gate, open where
     positive. schedule_seed: of gate="random".
     """
 
     key_width: int = 32
     value_width: int = 32
+    offer: str = "code"
     encoder_hidden: int | None = None
     summary_width: int | None = None
     gate: str = "straight_through"
@@ -51,7 +56,7 @@ class AuraConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"AuraConfig.{name} = {value}: must be at least 1")
-        for name, known in (("gate", GATES), ("gate_signal", SIGNALS)):
+        for name, known in (("gate", GATES), ("gate_signal", SIGNALS), ("offer", OFFERS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"AuraConfig.{name} = {getattr(self, name)!r}: must be one of {', '.join(known)}")
         if self.gate_signal == "token" and not self.learned:

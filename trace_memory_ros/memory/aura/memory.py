@@ -43,14 +43,14 @@ class AuraPlan(NamedTuple):
 
 
 class AuraMemory(Memory):
-    """Fast weights. Tokens are the rows of W, the vector is the bottleneck's code of o; no signature, no address.
+    """Fast weights. The vector is the bottleneck's code of o, and so is the one token; no signature, no address.
 
-    The state is W and the read o of the last written tick, 4,224 bytes at 32 x 32. N is `key_width`, whatever
-    `dims.slots` says.
+    With `offer: rows` the tokens are the rows of W instead, N = `key_width`. `dims.slots` is ignored. The state is W
+    and the read o of the last written tick, 4,224 bytes at 32 x 32.
     """
 
     name = "aura"
-    slot_kind = "fast-weight row"
+    slot_kind = "code"
 
     def __init__(self, dims: MemoryDims, config: AuraConfig | None = None) -> None:
         config = config or AuraConfig()
@@ -76,13 +76,15 @@ class AuraMemory(Memory):
         self.to_log_variance = nn.Linear(values, dims.width) if config.action_ib else None
         if self.to_log_variance is not None:
             nn.init.constant_(self.to_log_variance.bias, -6.0)
-        self.to_token = nn.Linear(values, dims.width)
-        self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
+        if config.offer == "rows":
+            self.slot_kind = "fast-weight row"
+            self.to_token = nn.Linear(values, dims.width)
+            self.row_identity = nn.Parameter(0.1 * torch.randn(keys, dims.width))
 
     @property
     def slot_count(self) -> int:
-        """d_k: one entry per row of W."""
-        return self.settings.key_width
+        """1, or d_k where the rows of W are offered."""
+        return self.settings.key_width if self.settings.offer == "rows" else 1
 
     @property
     def eta(self) -> Tensor:
@@ -113,8 +115,10 @@ class AuraMemory(Memory):
         mean, log_variance = self._code((query[:, None] @ fast)[:, 0])
         if log_variance is not None and self.training:
             mean = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-        tokens = self.to_token(fast) + self.row_identity
-        return Readout(tokens, mean, _shares(query), query.new_zeros(query.shape[0], 0))
+        address = query.new_zeros(query.shape[0], 0)
+        if self.settings.offer == "code":
+            return Readout(mean[:, None], mean, mean.new_ones(query.shape[0], 1), address)
+        return Readout(self.to_token(fast) + self.row_identity, mean, _shares(query), address)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with everything but the recurrence done for all steps at once.
@@ -185,13 +189,20 @@ class AuraMemory(Memory):
         fixed = aura_scan.Fixed(due, mask, noise, token or settings.gate_signal == "action", *numbers)
         out = aura_scan.scan(plan, (state[0], state[1]), self._rates(token), gate, fixed)
         states = (out.fast, out.read, chances[..., None])[: len(state)]
-        strength = torch.where(out.opened[..., None], self._replaced(plan.key), torch.zeros_like(plan.key))
-        record = WriteRecord(_shares(plan.key), strength, out.probability, out.surprise, out.opened)
+        record = self._record(plan.key, Decision(out.probability, out.probability, out.opened), out.surprise)
         return states, tuple(part[:, -1] for part in states), record, out.error
 
-    def _replaced(self, key: Tensor) -> Tensor:
-        """Share of each row of W that a write replaces `(..., d_k)`."""
-        return (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
+    def _record(self, key: Tensor, decision: Decision, surprise: Tensor) -> WriteRecord:
+        """Where a write by `key` `(..., d_k)` goes, and the share of each row of W that it replaces.
+
+        For the one entry of `offer: code` the share of all rows.
+        """
+        replaced = (self.alpha + 2 * self.eta * key.square()).clamp(max=1.0).detach()
+        route = _shares(key)
+        if self.settings.offer == "code":
+            replaced, route = replaced.mean(dim=-1, keepdim=True), torch.ones_like(route[..., :1])
+        strength = torch.where(decision.open[..., None], replaced, torch.zeros_like(replaced))
+        return WriteRecord(route, strength, decision.probability, surprise, decision.open)
 
     def _rates(self, detached: bool = False) -> tuple[Tensor, Tensor]:
         rates = self.eta, self.alpha
@@ -220,8 +231,7 @@ class AuraMemory(Memory):
         if len(state) > 2:
             chances = state[2] + 1
             new = (*new, chances if allowed is None else torch.where(allowed[:, None], chances, state[2]))
-        strength = torch.where(decision.open[:, None], self._replaced(plan.key), torch.zeros_like(plan.key))
-        return new, WriteRecord(_shares(plan.key), strength, decision.probability, surprise, decision.open), error
+        return new, self._record(plan.key, decision, surprise), error
 
     def _decide(self, prepared: Tensor, previous: Tensor, surprise: Tensor, state: State) -> Decision:
         if self.gate is not None:

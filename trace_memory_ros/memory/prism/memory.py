@@ -96,11 +96,11 @@ class PrismMemory(Memory):
         return tuple(self.encoder.empty(batch, self._origin))
 
     def embed(self, x: MemoryInput) -> MemoryInput:
-        """Fill `x.address` with the local encoder's work: summary s, then the k tokens u, side by side."""
-        if x.address is not None:
+        """Fill `x.embedded` with the local encoder's work: summary s, then the k tokens u, side by side."""
+        if x.embedded is not None:
             return x
         tokens = self.token_norm(self._apart(self.tokenise(x.content)))
-        return x._replace(address=torch.cat((self.local(tokens), tokens.flatten(-2)), dim=-1))
+        return x._replace(embedded=torch.cat((self.local(tokens), tokens.flatten(-2)), dim=-1))
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Put the tick's summary into the ring, over the oldest entry once all are filled."""
@@ -130,14 +130,15 @@ class PrismMemory(Memory):
         return states, final, WriteRecord.ungated(route, route).only_where(mask)
 
     def _summary(self, x: MemoryInput) -> Tensor:
-        address = self.embed(x).address
-        assert address is not None
-        return address[..., : self.width]
+        return self._embedded(x)[..., : self.width]
 
     def _local_tokens(self, x: MemoryInput) -> Tensor:
-        address = self.embed(x).address
-        assert address is not None
-        return self._apart(address[..., self.width :])
+        return self._apart(self._embedded(x)[..., self.width :])
+
+    def _embedded(self, x: MemoryInput) -> Tensor:
+        embedded = self.embed(x).embedded
+        assert embedded is not None
+        return embedded
 
     def _apart(self, side_by_side: Tensor) -> Tensor:
         return side_by_side.reshape(*side_by_side.shape[:-1], self.settings.local_tokens, self.width)

@@ -81,13 +81,19 @@ class TraceMemory(Memory):
         return (self._origin.new_zeros(batch, self.dims.slots, self.dims.width),)
 
     def embed(self, x: MemoryInput) -> MemoryInput:
-        """Fill `x.address` with [g, dg], half of the parameters' work."""
-        if x.address is not None:
+        """Fill `x.embedded` with the address [g, dg], half of the parameters' work."""
+        if x.embedded is not None:
             return x
         parts = [self.norm_g(self.phi_g(x.xi))]
         if self.phi_delta is not None:
             parts.append(self.norm_delta(self.phi_delta(x.delta)))
-        return x._replace(address=torch.cat(parts, dim=-1))
+        return x._replace(embedded=torch.cat(parts, dim=-1))
+
+    def address(self, x: MemoryInput) -> Tensor:
+        """[g, dg] of eq. 25."""
+        embedded = self.embed(x).embedded
+        assert embedded is not None
+        return embedded
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """Eq. 25-30."""
@@ -100,8 +106,7 @@ class TraceMemory(Memory):
         (slots,) = state
         x = self.embed(x)
         vector, weights = self._attend(x, slots)
-        assert x.address is not None
-        return Readout(slots, self.norm_z(vector), weights, x.address)
+        return Readout(slots, self.norm_z(vector), weights, self.address(x))
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with the slot-independent work done for all steps at once."""
@@ -133,8 +138,7 @@ class TraceMemory(Memory):
 
     def _query(self, x: MemoryInput) -> Tensor:
         """Address feature q_t = [g, dg(, a0)]."""
-        address = self.embed(x).address
-        assert address is not None
+        address = self.address(x)
         return torch.cat((address, x.anchor), dim=-1) if self.settings.anchor else address
 
     def _proposal(self, x: MemoryInput, query: Tensor) -> Tensor:
