@@ -131,6 +131,10 @@ class Plan:
         """Results of a row of a task, a store a seed."""
         return [Store(self.run_folder(Run(task, row, seed))) for seed in self.seeds]
 
+    def missing(self, tasks: Mapping[str, Mapping[str, Figures]]) -> list[str]:
+        """Task and row of those figures that lack some of their `runs`."""
+        return [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if f["runs"] < len(self.seeds)]
+
     def failures(self, task: str, row: str) -> dict[str, str]:
         """Why seeds of a row have no results, by seed."""
         stores = zip(self.seeds, self.stores(task, row), strict=True)

@@ -34,7 +34,7 @@ def figures_of(plan: ModulesPlan) -> dict[str, Any]:
         "recipes": {task: plan.recipes[task].to_dict() for task in plan.tasks},
         "tasks": tasks,
         "below_enough": [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if not _enough(r, f)],
-        "missing": [f"{t} {r}" for t, rows in tasks.items() for r, f in rows.items() if f["runs"] < len(plan.seeds)],
+        "missing": plan.missing(tasks),
         "gate": {task: _gate(rows) for task, rows in tasks.items()},
     }
 

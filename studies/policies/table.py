@@ -30,9 +30,7 @@ def figures_of(plan: PoliciesPlan) -> dict[str, Any]:
         "average": {row: _average(plan, row) for row in plan.rows},
         "paper_average_progress": {row: PAPER[row] for row in plan.rows if row in PAPER},
         "inference_steps": {task: _steps(plan, task) for task in plan.tasks if plan.step_trials()},
-        "missing": [
-            f"{task} {row}" for task, rows in tasks.items() for row, f in rows.items() if f["runs"] < len(plan.seeds)
-        ],
+        "missing": plan.missing(tasks),
     }
 
 
