@@ -22,11 +22,12 @@ from trace_memory_ros.learning.dataset import (
     answers_diverge,
     fit_state,
     fit_statistics,
+    state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
-from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
@@ -60,9 +61,7 @@ class Design:
 
 def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
-    mask = np.ones(design.observation.state_dim, dtype=bool)
-    mask[: len(BASE_CHANNELS)] = not design.observation.base_masked
-    state = fit_state((demo for pair in training for demo in pair), mask)
+    state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation))
     clock = UpdateClock(design.clock)
     px = design.observation.thumbnail_px
     train_set = TrainingSet.build(training, state, design.depth, px, design.window)

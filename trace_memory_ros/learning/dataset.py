@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
@@ -278,6 +279,13 @@ def pauses(demo: Demonstration, standing: float | NDArray[np.float32]) -> NDArra
     stands = (np.abs(np.diff(demo.actions, axis=0)) < standing).all(axis=1)
     ticks = np.flatnonzero(stands) + 1
     return np.unique(np.minimum(ticks[:, None] + np.arange(AFTER_PAUSE_TICKS + 1), demo.ticks - 1))
+
+
+def state_mask(config: ObservationConfig) -> NDArray[np.bool_]:
+    """Which state channels `(d_s,)` are used: all, but the base's where it is masked."""
+    mask = np.ones(config.state_dim, dtype=bool)
+    mask[: len(BASE_CHANNELS)] = not config.base_masked
+    return mask
 
 
 def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:

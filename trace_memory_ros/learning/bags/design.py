@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state
+from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
-from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
@@ -68,7 +67,7 @@ def bag_design(
     options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[Demonstration]
 ) -> tuple[Design, Standardiser]:
     """The design for the recorded robot, with the training episodes' state statistics."""
-    state = state_of(recording.observation, training, options.state_floor)
+    state = fit_state(training, state_mask(recording.observation), options.state_floor)
     clock = options.clock or choose_clock([state.apply(demo.usable_state) for demo in training])
     given = options.memory_options
     chosen = memory_options(options.memory) if given is None else dict(given)
@@ -113,13 +112,6 @@ def options_of(config: RunConfig) -> BagOptions:
         width=memory.width,
         slots=memory.slots,
     )
-
-
-def state_of(config: ObservationConfig, training: Sequence[Demonstration], floor: float) -> Standardiser:
-    """The training episodes' state statistics, base channels left out where they are masked."""
-    mask = np.ones(config.state_dim, dtype=bool)
-    mask[: len(BASE_CHANNELS)] = not config.base_masked
-    return fit_state(training, mask, floor)
 
 
 def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstration]) -> Recipe:
