@@ -11,27 +11,23 @@ from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_ou
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
 from trace_memory_ros.learning.build import Design, Pairs, prepare
-from trace_memory_ros.learning.console import TrainingReport, bar, command, console
-from trace_memory_ros.learning.fit import fit
+from trace_memory_ros.learning.console import bar, command, console
+from trace_memory_ros.learning.fit import fit_shown
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary
-from trace_memory_ros.runtime.checkpoint import load
 
 
 def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Collect, train, save, check in closed loop; returns the figures written to the summary."""
     config = resolve(arm_defaults(task, given), {**given, "task": task})
-    recipe, design, seed = config.recipe, design_of(config), config.seed
+    recipe, design = config.recipe, design_of(config)
     name = checkpoint_name(task, config.memory.name, config.policy.family)
-    folder: Path = args.out or Path("out/train") / f"{name}_{seed}"
+    folder: Path = args.out or Path("out/train") / f"{name}_{config.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     config.write(folder)
     data = prepare(design, *_demonstrations(args, task, recipe, design))
-    start = load(config.policy.start) if config.policy.start else None
-    save_to = folder / "training.safetensors"
-    with TrainingReport(recipe.steps) as report:
-        fitted = fit(design, data, recipe, seed, start=start, report=report, save_to=save_to, resume=args.resume)
+    fitted = fit_shown(config, design, recipe, data, folder, args.resume)
     figures = fitted.figures()
     figures["model_id"] = fitted.save(folder, task, figures, command=command())
     if args.closed_loop:

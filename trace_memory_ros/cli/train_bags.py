@@ -16,17 +16,16 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
-from trace_memory_ros.learning.console import TrainingReport, bar, command, console
-from trace_memory_ros.learning.fit import fit
+from trace_memory_ros.learning.console import bar, command, console
+from trace_memory_ros.learning.fit import fit_shown
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary
-from trace_memory_ros.runtime.checkpoint import load
 
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """Decode, split, train, save; returns the figures written to the summary."""
     if args.config is None:
-        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAG` proposes one")
+        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
     recording = RecordingConfig.load(args.config)
     asked = resolve(bag_defaults(args.source[0], given), given)
     data, failed = _decode(args, recording)
@@ -36,10 +35,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     folder: Path = args.out or Path("out/train") / f"{config.task}_{config.memory.name}_{config.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     config.write(folder)
-    start = load(config.policy.start) if config.policy.start else None
-    resumed = {"save_to": folder / "training.safetensors", "resume": args.resume}
-    with TrainingReport(plan.recipe.steps) as report:
-        fitted = fit(plan.design, plan.data, plan.recipe, config.seed, start=start, report=report, **resumed)
+    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
     figures = fitted.figures()
     figures |= {
         "held_out_chunk_error": fitted.last.held_out_chunk_error,

@@ -16,11 +16,13 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.console import TrainingReport
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress, Reporter
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.trainer import Trainer
-from trace_memory_ros.runtime.checkpoint import Checkpoint
+from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 
 REPORT_EVERY = 50
 
@@ -127,6 +129,14 @@ def fit(
     agent.eval()
     end = _Now()
     return Fitted(agent, design, data, recipe, seed, memory, last, *between.since(begun), *end.since(between))
+
+
+def fit_shown(config: RunConfig, design: Design, recipe: Recipe, data: Data, folder: Path, resume: bool) -> Fitted:
+    """Train what `config` asks for in the terminal's sight; the joint phase is kept in `folder` as it goes."""
+    start = load(config.policy.start) if config.policy.start else None
+    kept = folder / "training.safetensors"
+    with TrainingReport(recipe.steps) as report:
+        return fit(design, data, recipe, config.seed, start=start, report=report, save_to=kept, resume=resume)
 
 
 def _learn_or_take_memory(
