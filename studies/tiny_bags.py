@@ -15,7 +15,8 @@ from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.bags.writer import BagFileWriter
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig, ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.streams.twist import BASE_MOTION
 
 BEGIN_NS = 1_700_000_000_000_000_000
 PERIOD_NS = 100_000_000
@@ -25,9 +26,11 @@ HEIGHT, WIDTH, IMAGE_PX = 6, 8, 4
 
 OBSERVATION = ObservationConfig(
     cameras=(CameraConfig("front", "front/image", 250), CameraConfig("hand", "hand/image", 250)),
-    joints=JOINTS,
-    joint_streams=(JointStreamConfig("joints", "joint_states", 250),),
-    base=BaseStreamConfig("odom", "odom", 250),
+    streams=(
+        SensorConfig("joints", "joint_states", 250, select={"position": JOINTS}),
+        SensorConfig("odom", "odom", 250, type=fields.ODOMETRY),
+    ),
+    state=(*(f"odom.{name}" for name in BASE_MOTION), *(f"joints.position.{joint}" for joint in JOINTS)),
     image_px=IMAGE_PX,
     thumbnail_px=2,
 )

@@ -60,7 +60,7 @@ def tiny_checkpoint(
     )
     uses_signature = registry.build(mechanism, MemoryDims(encoder.content_dim, 1, WIDTH, SLOTS)).uses_signature
     depth = DEPTH if uses_signature else 0
-    signature = sum(observation.state_dim**level for level in range(1, depth + 1))
+    signature = sum(observation.path_dim**level for level in range(1, depth + 1))
     dims = MemoryDims(content=encoder.content_dim, signature=signature, width=WIDTH, slots=SLOTS)
     memory = registry.build(mechanism, dims, options).eval()
     statistics = (standardiser(observation.state_dim, seed, masked=3),)

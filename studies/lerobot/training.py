@@ -54,8 +54,12 @@ def remember(
     """Adopt the memory of `checkpoint`, frozen, for chunks of `chunk` ticks."""
     model = MemoryModel.from_checkpoint(checkpoint).requires_grad_(False)
     config = checkpoint.config
+    rows = config.observation.path_rows
     px, depth, clock = config.observation.thumbnail_px, config.signature_depth, UpdateClock(config.clock)
-    sets = [TrainingSet.build(pairs, model.state, depth, px, config.signature_window) for pairs in (training, held_out)]
+    sets = [
+        TrainingSet.build(pairs, model.state, depth, px, config.signature_window, rows)
+        for pairs in (training, held_out)
+    ]
     actions = known_actions([episode.demo for episode in sets[0].episodes])
     spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
     statistics = Statistics(model.state, model.xi, model.delta, actions.mean(axis=0), spread)

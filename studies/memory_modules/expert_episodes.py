@@ -87,7 +87,7 @@ class ExpertRecorder:
             assert observation.state is not None
             action = expert.act(sample)
             leaves, waited = waited and expert.phase != "wait", expert.phase == "wait"
-            due = clock.due(self.normaliser.apply(observation.state), observation.stamp_ns)
+            due = clock.due(self.config.path_of(self.normaliser.apply(observation.state)), observation.stamp_ns)
             if due or leaves:
                 now = self._look()
             if due:

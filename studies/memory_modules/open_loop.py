@@ -98,14 +98,15 @@ class OpenLoop:
         state = self.model.state.apply(episode.state)
         config = self.checkpoint.config
         stamps_ns = np.arange(len(state)) * config.observation.period_ns
-        due = np.flatnonzero(UpdateClock(config.clock).write_mask(state, stamps_ns))
+        path = config.observation.path_of(state)
+        due = np.flatnonzero(UpdateClock(config.clock).write_mask(path, stamps_ns))
         if not np.array_equal(due, writes):
             raise ValueError(
                 f"the episode has {len(writes)} writes, {self.checkpoint.folder} would make {len(due)}, elsewhere: "
                 "record again with this checkpoint's normaliser and clock"
             )
         config = self.checkpoint.config
-        xi = signatures(state, config.signature_depth or 1, config.signature_window)
+        xi = signatures(path, config.signature_depth or 1, config.signature_window)
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = writes[max(int(np.searchsorted(writes, branch)) - 1, 0)]
         now = thumbnails(episode.images, self.checkpoint.config.observation.thumbnail_px)

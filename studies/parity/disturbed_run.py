@@ -14,17 +14,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Image, JointState
-
 from studies.parity.disturbed_streams import START_NS, Disturbance, DisturbedStreams, Event
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
+from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
 from trace_memory_ros.observation.alignment import HoldAligner
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, ObservationConfig, StreamConfig
+from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.checkpoint import load
 
 NODE = "memory_node"
@@ -66,7 +64,7 @@ class LiveRun:
         self._patient = plan.deadline_ms >= PATIENCE_S * 1000
         self.streams = DisturbedStreams(config, plan.seconds, plan.disturbance, plan.seed)
         profile, node = qos.sensor("reliable"), client.node
-        inputs = [BagTopic(stream.topic, kind_of(stream), profile) for stream in config.streams]
+        inputs = [BagTopic(stream.topic, kind_of(stream), profile) for stream in config.inputs]
         aside = [BagTopic(f"{ASIDE}/{topic.name}", topic.kind, profile) for topic in inputs]
         self._outputs = [
             BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
@@ -146,10 +144,9 @@ class LiveRun:
 
 
 def kind_of(stream: StreamConfig) -> type:
-    """The message class of a stream of raw images, joints or odometry."""
-    if isinstance(stream, CameraConfig):
-        return Image
-    return Odometry if isinstance(stream, BaseStreamConfig) else JointState
+    """The message class of a stream."""
+    kind: type = message_class(stream.message_type, stream.name)
+    return kind
 
 
 def run_live(plan: RunPlan, log_dir: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.types import typestore
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, ObservationConfig, StreamConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig, StreamConfig
 
 START_NS = 1_000_000_000_000
 MS = 1_000_000
@@ -78,9 +78,10 @@ class DisturbedStreams:
         scale = -(-disturbance.image_px // 8)
         self._pictures = pictures.repeat(scale, axis=1).repeat(scale, axis=2)
         self._images: dict[tuple[int, str], bytes] = {}
-        self._phases = self._rng.uniform(0.0, 2.0 * np.pi, (len(config.joints), 3))
+        self._joints = [name for stream in config.streams if _of_joints(stream) for name in stream.channels]
+        self._phases = self._rng.uniform(0.0, 2.0 * np.pi, (len(self._joints), 3))
         self.events = sorted(
-            (event for i, stream in enumerate(config.streams) for event in self._stream(i, stream)),
+            (event for i, stream in enumerate(config.inputs) for event in self._stream(i, stream)),
             key=lambda event: event.at_ns,
         )
         self.counts["published"] = len(self.events)
@@ -97,13 +98,14 @@ class DisturbedStreams:
 
     def _state_message(self, event: Event) -> tuple[str, Any]:
         stream, seconds = event.stream, 1e-9 * (event.stamp_ns - START_NS)
-        if isinstance(stream, BaseStreamConfig):
+        if not _of_joints(stream):
             velocity = 0.2 * np.sin(seconds * np.array([0.31, 0.17, 0.23]))
-            if stream.kind == "twist":
+            if stream.message_type == fields.TWIST:
                 return fields.TWIST, messages.twist_stamped(velocity, event.stamp_ns)
             return fields.ODOMETRY, messages.odometry(velocity, event.stamp_ns)
-        names = list(getattr(stream, "joints", ()) or self.config.joints)
-        positions = self.posture(seconds)[[self.config.joints.index(name) for name in names]]
+        assert isinstance(stream, SensorConfig)
+        names = [one.output for one in stream.selected]
+        positions = self.posture(seconds)[[self._joints.index(channel) for channel in stream.channels]]
         if event.fault == "nan":
             positions[event.number % len(positions)] = np.nan
         elif event.fault == "missing":
@@ -158,7 +160,7 @@ class DisturbedStreams:
 
     def _event(self, at_ns: int, stream: StreamConfig, stamp_ns: int, number: int, fate: NDArray[np.float64]) -> Event:
         how, fault = self.disturbance, ""
-        if fate[1] < how.damaged and not isinstance(stream, BaseStreamConfig):
+        if fate[1] < how.damaged and (isinstance(stream, CameraConfig) or _of_joints(stream)):
             self.counts["damaged"] += 1
             kinds = ("encoding", "size") if isinstance(stream, CameraConfig) else ("nan", "missing")
             # The first image of a camera tells its size.
@@ -170,7 +172,7 @@ class DisturbedStreams:
         return Event(at_ns, stream, stamp_ns, number, fault, not recorder_only, not node_only)
 
     def _in_burst(self, index: int, seconds: float) -> bool:
-        every, streams = self.disturbance.burst_every_s, len(self.config.streams)
+        every, streams = self.disturbance.burst_every_s, len(self.config.inputs)
         if not every or seconds < every:
             return False
         return int(seconds // every) % streams == index and seconds % every < self.disturbance.burst_s
@@ -180,3 +182,7 @@ class DisturbedStreams:
         if not every or stream is not self.config.cameras[-1] or seconds < every:
             return False
         return seconds % every < self.disturbance.late_s
+
+
+def _of_joints(stream: StreamConfig) -> bool:
+    return stream.message_type == fields.JOINTS

@@ -45,7 +45,7 @@ def random_checkpoint(folder: Path, memory: str, seed: int = 0, base_masked: boo
     )
     content = encoder.config.content_dim
     depth = DEPTH if registry.build(memory, MemoryDims(content, 1, WIDTH, SLOTS)).uses_signature else 0
-    dims = MemoryDims(content, signature_size(observation.state_dim, depth) if depth else 0, WIDTH, SLOTS)
+    dims = MemoryDims(content, signature_size(observation.path_dim, depth) if depth else 0, WIDTH, SLOTS)
     options = asdict(TraceConfig.paper()) if paper else None
     module = registry.build(memory, TraceConfig.paper_dims() if paper else dims, options).eval()
     signature = (_spread(dims.signature, 10.0), _spread(dims.signature, 1.0)) if depth else ()

@@ -121,10 +121,11 @@ def write_bag(folder: Path, seconds: int, image_type: str) -> Path:
     config = default_arm()
     topics = {camera.topic: image_type for camera in config.cameras} | {"joint_states": JOINTS}
     payloads = _pictures(image_type)
+    names = [one.output for one in config.streams[0].selected]
     with BagFileWriter(folder, topics) as writer:
         for k in range(seconds * JOINT_HZ):
             ns = START_NS + k * 1_000_000_000 // JOINT_HZ
-            joints = messages.joint_state(config.joints, np.sin(0.01 * k + np.arange(len(config.joints))), ns)
+            joints = messages.joint_state(names, np.sin(0.01 * k + np.arange(len(names))), ns)
             writer.write("joint_states", joints, ns)
             for frame in range(-(-k * CAMERA_HZ // JOINT_HZ), -(-(k + 1) * CAMERA_HZ // JOINT_HZ)):
                 at_ns = START_NS + frame * 1_000_000_000 // CAMERA_HZ

@@ -21,8 +21,10 @@ from trace_memory_ros.bags.faults import Grade
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.ticks import SpanTicks, observations
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig
+from trace_memory_ros.observation.config import CameraConfig, SensorConfig
+from trace_memory_ros.observation.content import JointPositions, Live, Pixels
 from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.lockstep import base_message
 from trace_memory_ros.observation.observer import Observer
 
 TICKS = 12
@@ -108,10 +110,10 @@ def test_observations_equal_those_of_a_live_observer(tmp_path: Path) -> None:
     seen = []
     for tick in range(TICKS):
         ns = stamp_of(tick)
-        live.push_joints("joints", ns, ns, names=tiny.JOINTS, positions=tiny.positions(tick))
-        live.push_base("odom", ns, ns, vx=0.1, vy=-0.1, yaw_rate=0.01 * tick)
+        live.push("joints", ns, ns, Live(JointPositions(tiny.JOINTS, tiny.positions(tick))))
+        live.push("odom", ns, ns, Live(base_message(np.array([0.1, -0.1, 0.01 * tick]))))
         for c, camera in enumerate(("front", "hand")):
-            live.push_rgb(camera, ns, ns, pixels=tiny.pixels(tick, c))
+            live.push(camera, ns, ns, Pixels(tiny.pixels(tick, c)))
         seen += live.poll(0)
     with BagReader(bag) as reader:
         (span,) = spans(reader, RECORDING)
@@ -160,17 +162,19 @@ def test_joints_split_over_topics_twist_and_joint_state_commands(tmp_path: Path)
         ]
     config = replace(
         RECORDING.observation,
-        joint_streams=(
-            JointStreamConfig("arm", "arm/joints", 250, ("elbow", "wrist")),
-            JointStreamConfig("base_joint", "base/joints", 250, ("shoulder",)),
+        streams=(
+            SensorConfig("arm", "arm/joints", 250, select={"position": ("elbow", "wrist")}),
+            SensorConfig("base_joint", "base/joints", 250, select={"position": ("shoulder",)}),
+            SensorConfig("velocity", "velocity", 250, type=fields.TWIST),
         ),
-        base=BaseStreamConfig("velocity", "velocity", 250, "twist"),
+        state=(),
+        path=(),
     )
     recording = RecordingConfig(config, ActionConfig("command", "joint_state", tiny.ACTIONS))
     (episode,) = sound(write(tmp_path / "bag", entries), recording)
     # The last tick waits for a sample of the base at or after it, which never comes.
     assert episode.ticks == TICKS - 1
-    assert np.array_equal(episode.state[2], [0.5, 0.0, -0.5, 0.1, 0.2, 0.3])
+    assert np.array_equal(episode.state[2], [0.2, 0.3, 0.1, 0.5, 0.0, -0.5])
     assert episode.actions is not None
     assert np.array_equal(episode.actions[2], tiny.targets(2).astype(np.float32))
 

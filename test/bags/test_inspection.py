@@ -43,8 +43,13 @@ def test_a_plain_bag(tmp_path: Path) -> None:
         ("front", "front/image", "raw"),
         ("hand", "hand/image", "raw"),
     ]
-    assert seen.joints == tiny.JOINTS and seen.tick_period_ms == 100
-    assert seen.base is not None and (seen.base.topic, seen.base.kind) == ("odom", "odometry")
+    assert {name.rpartition(".")[2] for name in seen.state} == {
+        *tiny.JOINTS,
+        "x",
+        "y",
+        "z",
+    } and seen.tick_period_ms == 100
+    assert [(s.topic, s.type) for s in seen.streams] == [("joint_states", fields.JOINTS), ("odom", fields.ODOMETRY)]
     assert {camera.stale_after_ms for camera in seen.cameras} == {250}
     assert recording.actions == tiny.RECORDING.actions
     assert proposal.missing == [] and proposal.faults == []
@@ -61,11 +66,11 @@ def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
             entries.append(Entry("camera/front/image_raw", fields.IMAGE, ns, image))
     proposal, recording = round_trip(tmp_path, entries, 7)
     (camera,) = recording.observation.cameras
-    (joints,) = recording.observation.joint_streams
+    (joints,) = recording.observation.streams
     assert camera.name == "front"
     assert recording.observation.tick_period_ms == 270  # the camera comes every 264 ms
     assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 270)
-    assert recording.observation.base_masked and recording.actions is None
+    assert recording.actions is None
     (missing,) = proposal.missing
     assert "commands" in missing and "# missing: commands" in proposal.yaml()
 
@@ -94,8 +99,7 @@ def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_
     proposal, recording = round_trip(tmp_path, entries, 15)
     cameras = [(camera.topic, camera.transport) for camera in recording.observation.cameras]
     assert cameras == [("camera/color/image_raw", "raw"), ("hand/compressed", "compressed")]
-    assert recording.observation.joints == ("a", "b", "c")
-    assert [stream.joints for stream in recording.observation.joint_streams] == [("a", "b"), ("c",)]
+    assert [[one.output for one in s.selected] for s in recording.observation.streams] == [["a", "b"], ["c"]]
     assert recording.actions is not None
     assert (recording.actions.topic, recording.actions.kind) == ("leader/joint_states", "joint_state")
     notes = " ".join(proposal.notes)
@@ -182,7 +186,7 @@ def test_a_folder_of_bags_gets_one_proposal_and_says_which_bag_is_not_like_it(tm
     alone = inspect(folder / "day 1" / "a").recording
     assert alone is not None and proposal.recording is not None
     assert [c.name for c in proposal.recording.observation.cameras] == [c.name for c in alone.observation.cameras]
-    assert proposal.recording.observation.joints == tiny.JOINTS
+    assert len(proposal.recording.observation.state) == len(tiny.OBSERVATION.state)
     assert proposal.bag == f"{folder} (5 bags)"
     assert proposal.topics["/hand/image"].info.messages == 40
     assert set(proposal.differences) == {"day 2/a", "day 2/slow"}

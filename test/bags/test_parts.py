@@ -21,7 +21,6 @@ from studies.tiny_bags import recording_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
-from trace_memory_ros.bags.cdr import Cdr, CdrError, header_stamp_ns
 from trace_memory_ros.bags.compression import CompressionError, unpack_chunk, unpack_file, unpack_zstd
 from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
 from trace_memory_ros.bags.reader import BagReader
@@ -31,6 +30,11 @@ from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
 from trace_memory_ros.runtime.message_fields import TickReport
+from trace_memory_ros.streams.cdr import Cdr, CdrError, header_stamp_ns
+from trace_memory_ros.streams.joint_trajectory import recorded_points
+from trace_memory_ros.streams.joints import SameTexts
+from trace_memory_ros.streams.odometry import ODOMETRY
+from trace_memory_ros.streams.twist import BASE_MOTION, TWIST_STAMPED
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\x00"), max_size=9)
 
@@ -55,14 +59,14 @@ def test_joint_states_are_read_as_rosbags_wrote_them(
     data = payload(message, fields.JOINTS, little)
     cdr = Cdr(data)
     assert cdr.header() == (ns, frame)
-    found, positions = fields.joints(cdr)
+    found, positions = cdr.texts(), cdr.doubles()
     assert list(found) == names and positions.tolist() == values
     assert header_stamp_ns(data) == ns
     for end in range(len(data) - 8 * 1 - 4):  # velocity and effort are not read
         try:
             cut = Cdr(data[:end])
             cut.header()
-            fields.joints(cut)
+            cut.texts(), cut.doubles()
         except CdrError:
             continue
         assert end >= cdr.at + 4
@@ -79,14 +83,14 @@ def test_images_trajectories_and_velocities(frame: str, size: int, little: bool)
     assert bytes(image.data) == pixels.tobytes()
     cdr = Cdr(payload(make.trajectory([frame, "b"], [1.0, 2.0], 7, 100), fields.TRAJECTORY, little))
     cdr.header()
-    names, (point,) = fields.trajectory(cdr)
-    assert names == (frame, "b") and point.positions.tolist() == [1.0, 2.0] and point.from_start_ns == 100
+    names, (point,) = recorded_points(cdr)
+    assert names == (frame, "b") and point.arrays["position"].tolist() == [1.0, 2.0] and point.from_start_ns == 100
     cdr = Cdr(payload(make.odometry((1.0, 2.0, 3.0), 7), fields.ODOMETRY, little))
     cdr.header()
-    assert fields.odometry(cdr) == (1.0, 2.0, 3.0)
+    assert ODOMETRY.reader(BASE_MOTION).recorded(cdr).tolist() == [1.0, 2.0, 3.0]
     cdr = Cdr(payload(make.twist_stamped((1.0, 2.0, 3.0), 7), fields.TWIST, little))
     cdr.header()
-    assert fields.twist(cdr) == (1.0, 2.0, 3.0)
+    assert TWIST_STAMPED.reader(BASE_MOTION).recorded(cdr).tolist() == [1.0, 2.0, 3.0]
     status = make.episode_status(9, task=frame, episode=3, phase=2, branch=1, success=True, seed=-4, cue=1)
     cdr = Cdr(payload(status, fields.STATUS, little))
     cdr.header()
@@ -101,20 +105,20 @@ def test_plain_values(kind: str) -> None:
 
 
 def test_names_that_change_are_read_anew() -> None:
-    same = fields.SameTexts()
+    same = SameTexts()
     for names, little in ((["a", "bc"], True), (["a", "bc"], True), (["a", "bd"], True), (["a"], True), (["a"], False)):
         for frame in ("", "x", "frames"):
             message = make.joint_state(names, np.arange(len(names)), 1)
             message.header.frame_id = frame
             cdr = Cdr(payload(message, fields.JOINTS, little))
             cdr.header()
-            found, positions = fields.joints(cdr, same)
+            found, positions = same.read(cdr), cdr.doubles()
             assert list(found) == names and positions.tolist() == list(range(len(names)))
     whole = payload(make.joint_state(["a"], [0.0], 1), fields.JOINTS)
     cdr = Cdr(whole[:28])
     cdr.header()
     with pytest.raises(CdrError):
-        fields.joints(cdr, same)
+        same.read(cdr), cdr.doubles()
 
 
 def test_sequences_that_claim_too_much_are_refused_at_once() -> None:

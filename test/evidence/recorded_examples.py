@@ -36,7 +36,7 @@ def recorded(
 ) -> BagEpisode:
     """An episode with one branch (None: without). From it on, the left or the right elbow is commanded to move."""
     rng = np.random.default_rng(seed)
-    cameras, streams = CONFIG.camera_names, tuple(stream.name for stream in CONFIG.streams)
+    cameras, streams = CONFIG.camera_names, tuple(stream.name for stream in CONFIG.inputs)
     state, usable = walk(seed=seed), np.ones(TICKS, dtype=bool)
     state[list(unusable)] = np.nan
     usable[list(unusable)] = False

@@ -37,7 +37,7 @@ def driven(env: ArmEnv, scenario: Scenario, render: bool) -> tuple[BagEpisode, n
         branch = len(actions) - 1 if step.decides else branch
         if 0 <= branch < len(actions) - 20:
             break
-    count, streams = len(seen), tuple(stream.name for stream in CONFIG.streams)
+    count, streams = len(seen), tuple(stream.name for stream in CONFIG.inputs)
     side = SIDES[scenario.cue]
     episode = BagEpisode(
         name=side,

@@ -4,20 +4,21 @@ import numpy as np
 
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.observation.config import CameraConfig, JointStreamConfig, ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.runtime.clock import EveryTicks
+from trace_memory_ros.streams.twist import BASE_MOTION
 
 TICKS = 24
 BRANCH_TICK = 16
 STAMPS_NS = np.arange(TICKS) * 100_000_000
 JOINTS = ("shoulder", "elbow", "wrist")
 ACTIONS = (*JOINTS, "gripper")
+STATE = (*(f"masked.{name}" for name in BASE_MOTION), *(f"joints.position.{name}" for name in JOINTS))
 OBSERVATION = ObservationConfig(
     cameras=tuple(CameraConfig(name, f"{name}/image", 250) for name in ("overhead", "wrist")),
-    joints=JOINTS,
-    joint_streams=(JointStreamConfig("joints", "joints", 250),),
-    base=None,
-    base_masked=True,
+    streams=(SensorConfig("joints", "joints", 250, select={"position": JOINTS}),),
+    state=STATE,
+    path=STATE,
     image_px=16,
     thumbnail_px=8,
 )

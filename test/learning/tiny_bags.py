@@ -11,11 +11,11 @@ from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.config import (
-    BaseStreamConfig,
     CameraConfig,
-    JointStreamConfig,
     ObservationConfig,
+    SensorConfig,
 )
+from trace_memory_ros.streams.twist import BASE_MOTION
 
 TICKS = 24
 BRANCH_TICK = 16
@@ -27,12 +27,14 @@ ACTIONS = ("elbow", "shoulder", "wrist", "gripper")
 
 def recording(cameras: int = 1, annotated: bool = True, base: bool = False) -> RecordingConfig:
     """What is what in these bags."""
+    joints = SensorConfig("joints", "joints", 250, select={"position": JOINTS})
+    wheels = SensorConfig("wheels", "wheels", 250, type=fields.ODOMETRY)
+    state = (*(wheels.channels if base else [f"masked.{name}" for name in BASE_MOTION]), *joints.channels)
     observation = ObservationConfig(
         cameras=tuple(CameraConfig(f"eye_{i}", f"eye_{i}/image", 250) for i in range(cameras)),
-        joints=JOINTS,
-        joint_streams=(JointStreamConfig("joints", "joints", 250),),
-        base=BaseStreamConfig("wheels", "wheels", 250) if base else None,
-        base_masked=not base,
+        streams=(joints, wheels) if base else (joints,),
+        state=state,
+        path=state,
         image_px=16,
         thumbnail_px=8,
     )

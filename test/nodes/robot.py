@@ -16,6 +16,7 @@ from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.observation.config import default_arm
 
 CONFIG = default_arm()
+JOINTS = [one.output for one in CONFIG.streams[0].selected]
 CAMERAS = CONFIG.camera_names
 PERIOD_NS = CONFIG.period_ns
 PATIENCE_S = 60.0
@@ -29,8 +30,8 @@ def picture(seed: int, px: int = PX) -> np.ndarray:
 
 def posture(seed: int) -> dict[str, float]:
     """Joint angles by name, rad."""
-    angles = np.random.default_rng([7, seed]).uniform(-1.0, 1.0, len(CONFIG.joints))
-    return dict(zip(CONFIG.joints, angles.tolist(), strict=True))
+    angles = np.random.default_rng([7, seed]).uniform(-1.0, 1.0, len(JOINTS))
+    return dict(zip(JOINTS, angles.tolist(), strict=True))
 
 
 class Robot:

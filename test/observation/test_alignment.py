@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trace_memory_ros.observation.alignment import AlignedTick, HoldAligner, Verdict
-from trace_memory_ros.observation.config import CameraConfig, JointStreamConfig, ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 
 MS = 1_000_000
 PERIOD_MS = 100
@@ -19,9 +19,7 @@ NAMES = ("front", "wrist", "joints")
 def make_config(stale_after_ms: float = 250) -> ObservationConfig:
     return ObservationConfig(
         cameras=tuple(CameraConfig(name, f"camera/{name}", stale_after_ms) for name in NAMES[:2]),
-        joints=("a", "b"),
-        joint_streams=(JointStreamConfig("joints", "joint_states", stale_after_ms),),
-        base_masked=True,
+        streams=(SensorConfig("joints", "joint_states", stale_after_ms, select={"position": ("a", "b")}),),
         tick_period_ms=PERIOD_MS,
         deadline_ms=DEADLINE_MS,
     )

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trace_memory_ros.observation import samples
-from trace_memory_ros.observation.config import CameraConfig, JointStreamConfig, ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.observation.content import Content, JointPositions, Live, RawImage
 from trace_memory_ros.observation.observer import Observer
 
 CONFIG = ObservationConfig(
     cameras=(CameraConfig("a", "a", 250), CameraConfig("b", "b", 150)),
-    joints=("x",),
-    joint_streams=(JointStreamConfig("joints", "joints", 250),),
-    base_masked=True,
+    streams=(SensorConfig("joints", "joints", 250, select={"position": ("x",)}),),
     image_px=8,
     thumbnail_px=4,
 )
@@ -27,32 +26,31 @@ BYTES = {"rgb8": 3, "bgr8": 3, "mono8": 1, "bgra8": 4, "16UC1": 2, "bayer_rggb8"
 
 
 @st.composite
-def messages(draw: st.DrawFn) -> list[tuple[str, int, dict[str, Any]]]:
+def messages(draw: st.DrawFn) -> list[tuple[str, int, Content]]:
     """Streams on a shaky grid: repeated and early stamps, changed sizes, encodings, cut and padded rows."""
-    out: list[tuple[str, int, dict[str, Any]]] = []
+    out: list[tuple[str, int, Content]] = []
     for k in range(draw(st.integers(1, 40))):
         stamp = (35 * k + draw(st.integers(-40, 40))) * MS
         stream = draw(st.sampled_from(("a", "b", "joints")))
         if stream == "joints":
-            out.append((stream, stamp, {"names": ["x"], "positions": [draw(st.sampled_from((0.5, float("nan"))))]}))
+            angle = draw(st.sampled_from((0.5, float("nan"))))
+            out.append((stream, stamp, Live(JointPositions(["x"], [angle]))))
             continue
         encoding = draw(st.sampled_from(ENCODINGS[:1] * 5 + ENCODINGS))
         height, width = draw(st.sampled_from(((12, 16),) * 6 + ((10, 16), (0, 16))))
         step = width * BYTES[encoding] + draw(st.sampled_from((0, 0, 0, 5, -1)))
         size = max(0, step * height - draw(st.sampled_from((0, 0, 0, 7))))
         data = np.random.default_rng(k).integers(0, 256, size, dtype=np.uint8).tobytes()
-        layout = {"encoding": encoding, "height": height, "width": width, "step": step, "is_bigendian": k % 2}
-        out.append((stream, stamp, {"data": data, **layout}))
+        out.append((stream, stamp, RawImage(data, encoding, height, width, step, k % 2)))
     return out
 
 
-def run(sent: list[tuple[str, int, dict[str, Any]]], defer: bool) -> list[Any]:
+def run(sent: list[tuple[str, int, Content]], defer: bool) -> list[Any]:
     """Everything that can be seen of an observer that is polled after every message and once at the end."""
     observer = Observer(CONFIG, horizon_ticks=5, fault_after=3, defer=defer)
     seen: list[Any] = []
     for arrival, (stream, stamp, content) in enumerate(sent):
-        push = observer.push_joints if stream == "joints" else observer.push_image
-        seen.append(push(stream, stamp, arrival, **content))
+        seen.append(observer.push(stream, stamp, arrival, content))
         for observation in observer.poll(2**62 if arrival == len(sent) - 1 else arrival):
             images = {name: image.tolist() for name, image in observation.images.items()}
             state = None if observation.state is None else observation.state.tolist()
@@ -63,7 +61,7 @@ def run(sent: list[tuple[str, int, dict[str, Any]]], defer: bool) -> list[Any]:
 
 @given(messages())
 @settings(max_examples=150, deadline=None)
-def test_deferring_changes_nothing(sent: list[tuple[str, int, dict[str, Any]]]) -> None:
+def test_deferring_changes_nothing(sent: list[tuple[str, int, Content]]) -> None:
     assert run(sent, defer=True) == run(sent, defer=False)
 
 
@@ -76,9 +74,8 @@ def test_only_held_images_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     for k in range(31):
         data, stamp = bytes(12 * 16 * 3), k * 100 * MS // 3
         for camera in ("a", "b"):
-            layout = {"encoding": "rgb8", "height": 12, "width": 16, "step": 48, "is_bigendian": 0}
-            observer.push_image(camera, stamp, stamp, data=data, **layout)
-        observer.push_joints("joints", stamp, stamp, names=["x"], positions=[0.0])
+            observer.push(camera, stamp, stamp, RawImage(data, "rgb8", 12, 16, 48, 0))
+        observer.push("joints", stamp, stamp, Live(JointPositions(["x"], [0.0])))
         ticks += observer.poll(stamp)
     assert len(ticks) == 11
     assert len(made) == 22

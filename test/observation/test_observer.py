@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -11,15 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 from trace_memory_ros.observation.alignment import Verdict
-from trace_memory_ros.observation.config import BaseStreamConfig, JointStreamConfig, ObservationConfig, default_arm
+from trace_memory_ros.observation.config import ObservationConfig, SensorConfig, default_arm
+from trace_memory_ros.observation.content import CompressedImage, JointPositions, Live, RawImage
 from trace_memory_ros.observation.image import prepare
-from trace_memory_ros.observation.lockstep import LockstepObserver
+from trace_memory_ros.observation.lockstep import LockstepObserver, base_message
 from trace_memory_ros.observation.observer import MAX_FAULTS, Observer
 from trace_memory_ros.observation.types import Observation
 
 CONFIG = default_arm()
 PERIOD = CONFIG.period_ns
-ANGLES = {joint: 0.1 * (i + 1) for i, joint in enumerate(CONFIG.joints)}
+JOINTS = [one.output for one in CONFIG.streams[0].selected]
+ANGLES = {joint: 0.1 * (i + 1) for i, joint in enumerate(JOINTS)}
 
 
 def picture(seed: int = 0, size: int = 96) -> NDArray[np.uint8]:
@@ -32,9 +33,16 @@ def push_image(
     height, width = pixels.shape[:2]
     data = array("B")
     data.frombytes(pixels.tobytes())
-    return observer.push_image(
-        camera, stamp, stamp, data=data, encoding=encoding, height=height, width=width, step=3 * width, is_bigendian=0
-    )
+    return observer.push(camera, stamp, stamp, RawImage(data, encoding, height, width, 3 * width, 0))
+
+
+def push_joints(observer: Observer, stream: str, stamp: int, angles: dict[str, float]) -> Verdict:
+    positions = array("d", angles.values())
+    return observer.push(stream, stamp, stamp, Live(JointPositions(list(angles), positions)))
+
+
+def push_base(observer: Observer, stamp: int, *velocity: float) -> Verdict:
+    return observer.push("odom", stamp, stamp, Live(base_message(np.array(velocity))))
 
 
 def push_tick(observer: Observer, k: int, angles: dict[str, float] | None = None, skip: str = "") -> None:
@@ -42,10 +50,7 @@ def push_tick(observer: Observer, k: int, angles: dict[str, float] | None = None
         if camera != skip:
             push_image(observer, camera, k * PERIOD, picture(k))
     if skip != "joint_states":
-        joints = angles or ANGLES
-        observer.push_joints(
-            "joint_states", k * PERIOD, k * PERIOD, names=list(joints), positions=array("d", joints.values())
-        )
+        push_joints(observer, "joint_states", k * PERIOD, angles or ANGLES)
 
 
 def one(observer: Observer, now: int) -> Observation:
@@ -61,7 +66,7 @@ def test_a_whole_tick() -> None:
     np.testing.assert_array_equal(observation.state, [0, 0, 0, *ANGLES.values()])
     assert list(observation.images) == list(CONFIG.camera_names)
     np.testing.assert_array_equal(observation.images["overhead"], prepare(picture(0), 48))
-    assert observation.input_stamps_ns == dict.fromkeys([s.name for s in CONFIG.streams], 0)
+    assert observation.input_stamps_ns == dict.fromkeys([s.name for s in CONFIG.inputs], 0)
     assert observation.newest_arrival_ns == 0
 
 
@@ -104,7 +109,7 @@ def test_bad_joints_are_named_and_nothing_is_made_up(angles: dict[str, float], m
 def test_names_without_positions_are_refused() -> None:
     observer = Observer(CONFIG)
     push_tick(observer, 0, skip="joint_states")
-    observer.push_joints("joint_states", 0, 0, names=list(ANGLES), positions=[])
+    observer.push("joint_states", 0, 0, Live(JointPositions(list(ANGLES), [])))
     assert "14 joint names with 0 positions" in one(observer, 0).faults["joint_states"]
 
 
@@ -131,7 +136,7 @@ def test_a_bad_image_spoils_its_tick_alone() -> None:
 def test_distinct_faults_are_bounded() -> None:
     observer = Observer(CONFIG)
     for k in range(3 * MAX_FAULTS):
-        observer.push_compressed("overhead", k, k, data=bytes(k), format="jpeg")
+        observer.push("overhead", k, k, CompressedImage(bytes(k), "jpeg"))
     assert len(observer.faults) == MAX_FAULTS
 
 
@@ -139,42 +144,50 @@ def test_compressed_equals_raw() -> None:
     observer = Observer(CONFIG)
     push_tick(observer, 0, skip="overhead")
     png = cv2.imencode(".png", picture(5)[..., ::-1])[1]
-    observer.push_compressed("overhead", 0, 0, data=array("B", png.tobytes()), format="rgb8; png compressed bgr8")
+    observer.push("overhead", 0, 0, CompressedImage(array("B", png.tobytes()), "rgb8; png compressed bgr8"))
     np.testing.assert_array_equal(one(observer, 0).images["overhead"], prepare(picture(5), 48))
 
 
 def test_base_and_split_joint_streams_fill_the_state() -> None:
     config = ObservationConfig(
         cameras=CONFIG.cameras[:1],
-        joints=("a", "b", "c"),
-        joint_streams=(JointStreamConfig("l", "l", 250, ("c", "a")), JointStreamConfig("r", "r", 250, ("b",))),
-        base=BaseStreamConfig("odom", "odom", 250),
+        streams=(
+            SensorConfig("l", "l", 250, select={"position": ("c", "a")}),
+            SensorConfig("r", "r", 250, select={"position": ("b",)}),
+            SensorConfig("odom", "odom", 250, type="nav_msgs/msg/Odometry"),
+        ),
+        state=(
+            "odom.linear.x",
+            "odom.linear.y",
+            "odom.angular.z",
+            *(f"{s}.position.{j}" for s, j in ("la", "rb", "lc")),
+        ),
     )
     observer = Observer(config)
     push_image(observer, "overhead", 0, picture())
-    observer.push_joints("l", 0, 0, names=["a", "c"], positions=[1.0, 3.0])
-    observer.push_joints("r", 0, 0, names=["b"], positions=[2.0])
+    push_joints(observer, "l", 0, {"a": 1.0, "c": 3.0})
+    push_joints(observer, "r", 0, {"b": 2.0})
     assert observer.poll(0) == []
-    observer.push_base("odom", 0, 0, vx=0.1, vy=0.2, yaw_rate=0.3)
+    push_base(observer, 0, 0.1, 0.2, 0.3)
     np.testing.assert_array_equal(one(observer, 0).state, [0.1, 0.2, 0.3, 1, 2, 3])
     push_image(observer, "overhead", PERIOD, picture())
-    observer.push_joints("l", PERIOD, 0, names=["a", "c"], positions=[1.0, 3.0])
-    observer.push_joints("r", PERIOD, 0, names=["b"], positions=[2.0])
-    observer.push_base("odom", PERIOD, 0, vx=0.1, vy=np.nan, yaw_rate=np.inf)
+    push_joints(observer, "l", PERIOD, {"a": 1.0, "c": 3.0})
+    push_joints(observer, "r", PERIOD, {"b": 2.0})
+    push_base(observer, PERIOD, 0.1, np.nan, np.inf)
     observation = one(observer, 0)
     assert observation.state is None
-    assert "base_vy, base_yaw_rate is not finite" in observation.faults["odom"]
+    assert "linear.y, angular.z is not finite" in observation.faults["odom"]
 
 
 def test_lockstep_equals_messages() -> None:
-    config = replace(CONFIG, base_masked=False)
+    config = default_arm(base_masked=False)
     lockstep, observer = LockstepObserver(config), Observer(config)
     for k in range(3):
         images = dict.fromkeys(config.camera_names, picture(k))
         velocity = np.array([0.1, 0.2, k])
         direct = lockstep.observe(images, ANGLES, velocity)
         push_tick(observer, k)
-        observer.push_base("odom", k * PERIOD, k * PERIOD, vx=0.1, vy=0.2, yaw_rate=k)
+        push_base(observer, k * PERIOD, 0.1, 0.2, k)
         through = one(observer, k * PERIOD)
         assert (direct.tick, direct.stamp_ns) == (k, k * PERIOD) == (through.tick, through.stamp_ns)
         assert direct.usable

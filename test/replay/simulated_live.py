@@ -11,7 +11,6 @@ from trace_memory_ros.bags.decode import Feeder
 from trace_memory_ros.bags.fields import STATUS
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
-from trace_memory_ros.bags.topics import stream_type
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.replay.live_run import CONDITION_TOPIC
@@ -29,10 +28,10 @@ class SimulatedLive:
         config = self.runtime.config.observation
         self.config = config
         self.conditions: list[Condition] = []
-        self._streams = [stream.name for stream in config.streams]
+        self._streams = [stream.name for stream in config.inputs]
         self._observer = Observer(replace(config, deadline_ms=deadline_ms))
         self._feeder = Feeder(self._observer, RecordingConfig(config))
-        topics = {stream.topic: stream_type(stream) for stream in config.streams} if streams else {}
+        topics = {stream.topic: stream.message_type for stream in config.inputs} if streams else {}
         self.writer = BagFileWriter(bag, {**topics, CONDITION_TOPIC: messages.CONDITION, "episode": STATUS})
         self._offset_ns = 0
 

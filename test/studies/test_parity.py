@@ -77,7 +77,7 @@ def test_streams_are_disturbed_as_asked_and_come_again_by_seed() -> None:
     stamps = Counter((event.stream.name, event.stamp_ns) for event in streams.events)
     assert sum(count - 1 for count in stamps.values()) == streams.counts["repeated"]
     backwards = 0
-    for stream in default_arm().streams:
+    for stream in default_arm().inputs:
         own = [event.stamp_ns for event in streams.events if event.stream is stream or event.stream == stream]
         backwards += sum(b < a for a, b in zip(own, own[1:], strict=False))
     assert backwards >= streams.counts["reordered"] - 2

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.recording import ActionConfig
 from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
 from trace_memory_ros.files.strict import nearest
+from trace_memory_ros.streams.cdr import Cdr, CdrError
+from trace_memory_ros.streams.joint_trajectory import recorded_points
 
 Steps = list[tuple[int, NDArray[np.float32]]]
 
@@ -77,14 +77,13 @@ class CommandTrack:
 
     def _steps(self, cdr: Cdr) -> Steps:
         if self.config.kind == "joint_state":
-            names, positions = fields.joints(cdr)
-            return [(0, self._targets(names, positions))]
-        names, points = fields.trajectory(cdr)
+            return [(0, self._targets(cdr.texts(), cdr.doubles()))]
+        names, points = recorded_points(cdr)
         if not points:
             raise CdrError("command without a trajectory point")
         # A point is aimed at from the moment that the one before it was to be reached.
         begins = [0, *(point.from_start_ns for point in points[:-1])]
-        return [(begin, self._targets(names, p.positions)) for begin, p in zip(begins, points, strict=True)]
+        return [(begin, self._targets(names, p.arrays["position"])) for begin, p in zip(begins, points, strict=True)]
 
     def _targets(self, names: Sequence[str], positions: NDArray[np.float64]) -> NDArray[np.float32]:
         if len(names) != len(positions):

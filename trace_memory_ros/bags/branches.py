@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_int
+from trace_memory_ros.streams.cdr import Cdr, CdrError
 
 KEYS = ("episode", "tick", "stamp_ns", "label")
 

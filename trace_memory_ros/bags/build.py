@@ -60,7 +60,7 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
         bag=span.bag,
         span=span,
         cameras=config.camera_names,
-        streams=tuple(stream.name for stream in config.streams),
+        streams=tuple(stream.name for stream in config.inputs),
         **_arrays(config, seen),
         faults={k: dict(observation.faults) for k, observation in enumerate(seen) if observation.faults},
         actions=actions,
@@ -118,14 +118,14 @@ def _arrays(config: ObservationConfig, seen: list[Observation]) -> dict[str, np.
     count, side, cameras = len(seen), config.image_px, config.camera_names
     images = np.zeros((count, len(cameras), side, side, 3), dtype=np.uint8)
     state = np.full((count, config.state_dim), np.nan)
-    held = np.full((count, len(config.streams)), NO_STAMP, dtype=np.int64)
+    held = np.full((count, len(config.inputs)), NO_STAMP, dtype=np.int64)
     for k, observation in enumerate(seen):
         for c, name in enumerate(cameras):
             if name in observation.images:
                 images[k, c] = observation.images[name]
         if observation.state is not None:
             state[k] = observation.state
-        for s, stream in enumerate(config.streams):
+        for s, stream in enumerate(config.inputs):
             held[k, s] = observation.input_stamps_ns.get(stream.name, NO_STAMP)
     return {
         "stamps_ns": np.array([observation.stamp_ns for observation in seen], dtype=np.int64),

@@ -1,19 +1,21 @@
-"""Recorded messages into the `push_*` methods that live subscriptions use."""
+"""Recorded messages into the sinks that live subscriptions fill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.cdr import Cdr, CdrError
+from trace_memory_ros.bags.described import Described
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
-from trace_memory_ros.bags.topics import stream_topics, stream_type
+from trace_memory_ros.bags.topics import stamp_of, stream_topics
 from trace_memory_ros.observation.alignment import Verdict
-from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
-from trace_memory_ros.observation.sink import Sink
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig, StreamConfig
+from trace_memory_ros.observation.content import Content, Live, Recorded, Sink
+from trace_memory_ros.streams.base import RecordedReader
+from trace_memory_ros.streams.cdr import Cdr, CdrError
 
 
 class BagSink(Sink, Protocol):
@@ -40,24 +42,27 @@ class Feeder:
     """Pushes what a recorded message holds into `sink`; arrival is the log time.
 
     Messages on topics that no stream has are passed over. A payload that cannot be read is counted as malformed; if its
-    stamp could be read, its place in the stream is kept by a fault.
+    stamp could be read, its place in the stream is kept by a fault. definitions: of topics, for message types that are
+    read as their definition says.
     """
 
-    def __init__(self, sink: BagSink, config: ObservationConfig | RecordingConfig) -> None:
+    def __init__(
+        self,
+        sink: BagSink,
+        config: ObservationConfig | RecordingConfig,
+        definitions: Mapping[str, str] | None = None,
+    ) -> None:
         recording = config if isinstance(config, RecordingConfig) else RecordingConfig(config)
         self._sink = sink
-        self._pushes: dict[str, Callable[[StreamConfig, int, int, Cdr], Verdict]] = {
-            fields.IMAGE: self._push_image,
-            fields.COMPRESSED: self._push_compressed,
-            fields.JOINTS: self._push_joints,
-            fields.ODOMETRY: self._push_odometry,
-            fields.TWIST: self._push_twist,
-        }
         self._streams = stream_topics(recording)
         self.topics = tuple(self._streams)
-        self.counters = {stream.name: FeedCounters() for stream in recording.observation.streams}
+        self.counters = {stream.name: FeedCounters() for stream in recording.observation.inputs}
         self.faults: dict[str, str] = {}
-        self._names = {stream.name: fields.SameTexts() for stream in recording.observation.joint_streams}
+        texts = definitions or {}
+        self._contents = {
+            stream.name: _content_of(stream, texts.get(recording.topic(stream.topic), ""))
+            for stream in recording.observation.inputs
+        }
 
     def feed(self, raw: RawMessage) -> None:
         """Push one message to every stream of its topic."""
@@ -68,12 +73,12 @@ class Feeder:
         counters = self.counters[stream.name]
         stamp_ns = None
         try:
-            if raw.type_name != stream_type(stream):
-                raise CdrError(f"message is {raw.type_name}, needed is {stream_type(stream)}")
+            if raw.type_name != stream.message_type:
+                raise CdrError(f"message is {raw.type_name}, needed is {stream.message_type}")
             cdr = Cdr(raw.data)
-            stamp_ns = cdr.header().stamp_ns
+            stamp_ns = stamp_of(stream, cdr, raw.log_ns)
             counters.unstamped += stamp_ns == 0
-            verdict = self._pushes[raw.type_name](stream, stamp_ns, raw.log_ns, cdr)
+            verdict = self._sink.push(stream.name, stamp_ns, raw.log_ns, self._contents[stream.name](cdr, raw))
             counters.ahead += verdict is Verdict.AHEAD
             counters.fed += 1
         except CdrError as error:
@@ -84,36 +89,21 @@ class Feeder:
                 fault = "message is damaged: restore the bag from a copy, or record again"
                 self._sink.push_fault(stream.name, stamp_ns, raw.log_ns, fault=fault)
 
-    def _push_image(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        image = fields.image(cdr)
-        return self._sink.push_image(
-            stream.name,
-            stamp_ns,
-            log_ns,
-            data=image.data,
-            encoding=image.encoding,
-            height=image.height,
-            width=image.width,
-            step=image.step,
-            is_bigendian=image.is_bigendian,
-        )
 
-    def _push_compressed(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        layout, data = fields.compressed(cdr)
-        return self._sink.push_compressed(stream.name, stamp_ns, log_ns, data=data, format=layout)
+def _content_of(stream: StreamConfig, definition: str) -> Callable[[Cdr, RawMessage], Content]:
+    """What reads a payload of the stream, behind its header."""
+    if isinstance(stream, CameraConfig):
+        return _PICTURES[stream.transport]
+    assert isinstance(stream, SensorConfig)
+    if isinstance(stream.kind.reader([one.field.name for one in stream.selected]), RecordedReader):
+        return lambda cdr, raw: Recorded(cdr)
+    described = Described(stream.message_type, definition)
+    return lambda cdr, raw: Live(described.message(raw.data))
 
-    def _push_joints(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        names, positions = fields.joints(cdr, self._names[stream.name])
-        return self._sink.push_joints(stream.name, stamp_ns, log_ns, names=names, positions=positions)
 
-    def _push_odometry(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        return self._push_velocity(stream, stamp_ns, log_ns, fields.odometry(cdr))
-
-    def _push_twist(self, stream: StreamConfig, stamp_ns: int, log_ns: int, cdr: Cdr) -> Verdict:
-        return self._push_velocity(stream, stamp_ns, log_ns, fields.twist(cdr))
-
-    def _push_velocity(
-        self, stream: StreamConfig, stamp_ns: int, log_ns: int, velocity: tuple[float, float, float]
-    ) -> Verdict:
-        vx, vy, yaw_rate = velocity
-        return self._sink.push_base(stream.name, stamp_ns, log_ns, vx=vx, vy=vy, yaw_rate=yaw_rate)
+_PICTURES: dict[str, Callable[[Cdr, RawMessage], Content]] = {
+    "raw": lambda cdr, raw: fields.image(cdr),
+    "compressed": lambda cdr, raw: fields.compressed(cdr),
+    "video": lambda cdr, raw: fields.video(cdr),
+    "ffmpeg": lambda cdr, raw: fields.ffmpeg(cdr),
+}

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.cdr import Cdr, CdrError, header_stamp_ns
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import FIRST_NS, LAST_NS, RawMessage
-from trace_memory_ros.bags.topics import stream_topics, wanted_topics
+from trace_memory_ros.bags.topics import recorded_stamp_ns, stream_topics, wanted_topics
+from trace_memory_ros.streams.cdr import Cdr, CdrError
 
 RUNNING, FINISHED = 1, 2
 MARGIN_NS = 1_000_000_000
@@ -79,10 +79,11 @@ def _messages(reader: BagReader, recording: RecordingConfig, topic: str) -> Iter
 
 
 def _stamps(reader: BagReader, recording: RecordingConfig, topic: str) -> Iterator[tuple[int, int]]:
-    """Log time and header stamp of a topic's messages."""
+    """Log time and stamp of the messages of the clock camera's topic."""
+    clock = recording.observation.cameras[0]
     for raw in _messages(reader, recording, topic):
         try:
-            yield raw.log_ns, header_stamp_ns(raw.data)
+            yield raw.log_ns, recorded_stamp_ns(clock, raw)
         except CdrError:
             continue
 
@@ -98,11 +99,12 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
     """From the first to the last report of a running episode, its FINISHED, by header stamps."""
     seen: list[list[_Report]] = []
     malformed = 0
-    times: dict[str, list[tuple[int, int]]] = {name: [] for name in stream_topics(recording)}
+    streams = stream_topics(recording)
+    times: dict[str, list[tuple[int, int]]] = {name: [] for name in streams}
     for raw in reader.messages(wanted_topics(recording)):
         if raw.topic in times:
             with suppress(CdrError):
-                times[raw.topic].append((raw.log_ns, header_stamp_ns(raw.data)))
+                times[raw.topic].append((raw.log_ns, recorded_stamp_ns(streams[raw.topic][0], raw)))
         if raw.topic != topic:
             continue
         try:

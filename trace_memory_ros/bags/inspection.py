@@ -17,7 +17,7 @@ from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.survey import TopicSurvey, merged, survey
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig, ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 
 TICK_MS = 100
 LEAST_STALE_MS = 100
@@ -111,7 +111,7 @@ def _fill(proposal: Proposal) -> None:
     """Propose from the topics, and say what is missing and what a person should decide."""
     topics = proposal.topics
     cameras = _cameras(proposal)
-    joints, streams = _joints(proposal)
+    streams = _joints(proposal)
     base = _base(proposal)
     actions = _actions(proposal)
     if not cameras:
@@ -128,15 +128,17 @@ def _fill(proposal: Proposal) -> None:
     period_ms = _tick_period(proposal)
     observation = ObservationConfig(
         cameras=tuple(CameraConfig(n, t, _stale_ms(topics["/" + t], period_ms), transport=k) for n, t, k in cameras),
-        joints=joints,
-        joint_streams=tuple(
-            JointStreamConfig(name, topic, _stale_ms(topics["/" + topic], period_ms), given)
-            for name, topic, given in streams
+        streams=(
+            *(
+                SensorConfig(name, topic, _stale_ms(topics["/" + topic], period_ms), select={"position": given})
+                for name, topic, given in streams
+            ),
+            *(
+                ()
+                if base is None
+                else (SensorConfig(*base[:2], _stale_ms(topics["/" + base[1]], period_ms), type=base[2]),)
+            ),
         ),
-        base=None
-        if base is None
-        else BaseStreamConfig(*base[:2], _stale_ms(topics["/" + base[1]], period_ms), base[2]),
-        base_masked=base is None,
         tick_period_ms=period_ms,
         deadline_ms=2 * period_ms,
     )
@@ -186,8 +188,8 @@ def _unique(name: str, taken: list[str]) -> str:
     return chosen
 
 
-def _joints(proposal: Proposal) -> tuple[tuple[str, ...], list[tuple[str, str, tuple[str, ...]]]]:
-    """All joints, and name, relative topic and joints of the topics that give them; topics of most joints first."""
+def _joints(proposal: Proposal) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Name, relative topic and joints of the topics that give them; topics of most joints first."""
     joints: list[str] = []
     streams: list[tuple[str, str, tuple[str, ...]]] = []
     states = {t: s for t, s in _of_type(proposal, fields.JOINTS).items() if not COMMAND_WORDS.search(t)}
@@ -206,9 +208,7 @@ def _joints(proposal: Proposal) -> tuple[tuple[str, ...], list[tuple[str, str, t
         name = _unique(_relative(topic).replace("/", "_"), [other for other, _, _ in streams])
         streams.append((name, _relative(topic), new))
         proposal.uses[topic] = f"{len(new)} joints"
-    if len(streams) == 1:
-        streams = [(streams[0][0], streams[0][1], ())]
-    return tuple(joints), streams
+    return streams
 
 
 def _base(proposal: Proposal) -> tuple[str, str, str] | None:
@@ -216,11 +216,11 @@ def _base(proposal: Proposal) -> tuple[str, str, str] | None:
     for topic, found in _of_type(proposal, fields.ODOMETRY, fields.TWIST).items():
         if COMMAND_WORDS.search(topic):
             continue
-        kind = "twist" if found.info.type_name == fields.TWIST else "odometry"
+        kind = found.info.type_name
         if found.moves:
             proposal.uses[topic] = f"base velocity ({kind})"
             return _relative(topic).replace("/", "_"), _relative(topic), kind
-        proposal.notes.append(f"{topic} never moves: the base is taken for fixed (base_masked: true)")
+        proposal.notes.append(f"{topic} never moves: the base is taken for fixed")
     return None
 
 

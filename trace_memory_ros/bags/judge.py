@@ -36,7 +36,7 @@ def episode_faults(
 
 def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[BagFault]:
     span = ticks.span
-    for stream in recording.observation.streams:
+    for stream in recording.observation.inputs:
         counted, fed = ticks.observer.counters[stream.name], ticks.feeder.counters[stream.name]
         where = f"topic {recording.topic(stream.topic)} ({stream.name}), episode {span.index}"
         total = fed.fed + fed.malformed
@@ -104,7 +104,7 @@ def _tick_faults(ticks: SpanTicks, seen: Sequence[Observation]) -> Iterator[BagF
 def _starts(ticks: SpanTicks, stream: str, tick: int) -> bool:
     """Whether a stream without a sample at `tick` may just have begun after the first camera, as streams do."""
     config = ticks.observer.config
-    limit_ms = next(s.stale_after_ms for s in config.streams if s.name == stream)
+    limit_ms = next(s.stale_after_ms for s in config.inputs if s.name == stream)
     held = ticks.first_held.get(stream)
     return held is not None and tick < held and held * config.tick_period_ms <= limit_ms
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.cdr import Cdr, CdrError
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.storage import RawMessage, TopicInfo, merge_topics
+from trace_memory_ros.streams.base import ReadError, RecordedReader
+from trace_memory_ros.streams.cdr import Cdr, CdrError
+from trace_memory_ros.streams.registry import stream_type
 
 SURVEY_NS = 60_000_000_000
 """Only the first minute is looked at closely."""
@@ -77,7 +79,7 @@ class TopicSurvey:
             cdr = Cdr(raw.data)
             self.stamps_ns[-1].append(cdr.header().stamp_ns)
             self._take_content(raw.type_name, cdr)
-        except CdrError:
+        except (CdrError, ReadError):
             self.malformed += 1
 
     def _take_content(self, type_name: str, cdr: Cdr) -> None:
@@ -85,15 +87,17 @@ class TopicSurvey:
             image = fields.image(cdr)
             self.formats[f"{image.encoding} {image.width}x{image.height}"] += 1
         elif type_name == fields.COMPRESSED:
-            self.formats[fields.compressed(cdr)[0]] += 1
+            self.formats[fields.compressed(cdr).format] += 1
         elif type_name == fields.JOINTS:
-            names, positions = fields.joints(cdr)
+            names, positions = cdr.texts(), cdr.doubles()
             self.names[names if len(names) == len(positions) else ()] += 1
         elif type_name == fields.TRAJECTORY:
-            self.names[fields.trajectory(cdr)[0]] += 1
+            self.names[cdr.texts()] += 1
         else:
-            velocity = fields.odometry(cdr) if type_name == fields.ODOMETRY else fields.twist(cdr)
-            self.moves |= any(velocity)
+            kind = stream_type(type_name)
+            reader = kind.reader(kind.usual)
+            assert isinstance(reader, RecordedReader)
+            self.moves |= bool(reader.recorded(cdr).any())
 
 
 def survey(reader: BagReader) -> dict[str, TopicSurvey]:

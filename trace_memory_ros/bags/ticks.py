@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from trace_memory_ros.bags.cdr import CdrError, header_stamp_ns
 from trace_memory_ros.bags.decode import Feeder
 from trace_memory_ros.bags.episodes import MARGIN_NS, EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.bags.topics import recorded_stamp_ns, stream_topics
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.streams.cdr import CdrError
 
 PATIENCE_TICKS = 40
 """Log time, in ticks, that a tick waits for a silent stream: less than the aligner's horizon, so nothing is refused."""
@@ -41,7 +42,9 @@ class SpanTicks:
     ) -> None:
         config = recording.observation
         self.observer = Observer(replace(config, deadline_ms=PATIENCE_TICKS * config.tick_period_ms), defer=True)
-        self.feeder = Feeder(self.observer, recording)
+        definitions = {name: info.definition for name, info in reader.topics.items()}
+        self.feeder = Feeder(self.observer, recording, definitions)
+        self._streams = stream_topics(recording)
         self.span = span
         self.unfinished = 0
         self.first_held: dict[str, int] = {}
@@ -75,7 +78,7 @@ class SpanTicks:
         if not self.span.bounded:
             return True
         try:
-            stamp_ns = header_stamp_ns(raw.data)
+            stamp_ns = recorded_stamp_ns(self._streams[raw.topic][0], raw)
         except CdrError:
             return True
         span = self.span

@@ -9,21 +9,30 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.files.strict import nearest
-from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, StreamConfig
+from trace_memory_ros.observation.config import SensorConfig, StreamConfig
+from trace_memory_ros.streams.cdr import Cdr, header_stamp_ns
 
 PLAIN = (fields.BOOL, fields.TEXT, *fields.INTEGERS)
 EPISODE_TYPES = (fields.STATUS, *PLAIN)
 BRANCH_TYPES = (fields.STATUS, fields.TEXT, *fields.INTEGERS)
 
 
-def stream_type(stream: StreamConfig) -> str:
-    """The message type that a stream's topic must have."""
-    if isinstance(stream, CameraConfig):
-        return fields.COMPRESSED if stream.transport == "compressed" else fields.IMAGE
-    if isinstance(stream, BaseStreamConfig):
-        return fields.TWIST if stream.kind == "twist" else fields.ODOMETRY
-    return fields.JOINTS
+def is_stamped(stream: StreamConfig) -> bool:
+    """Whether the stream's messages begin with a stamp and a text, as a header does."""
+    return not isinstance(stream, SensorConfig) or stream.kind.stamped
+
+
+def stamp_of(stream: StreamConfig, cdr: Cdr, log_ns: int) -> int:
+    """A message's stamp, by its header or its log time; `cdr` is behind the header afterwards. Raises CdrError."""
+    header_ns = cdr.header().stamp_ns if is_stamped(stream) else 0
+    return log_ns if stream.stamp == "received" else header_ns
+
+
+def recorded_stamp_ns(stream: StreamConfig, raw: RawMessage) -> int:
+    """The stamp of a recorded message. Raises CdrError."""
+    return raw.log_ns if stream.stamp == "received" else header_stamp_ns(raw.data)
 
 
 def action_type(recording: RecordingConfig) -> str:
@@ -35,7 +44,7 @@ def action_type(recording: RecordingConfig) -> str:
 def stream_topics(recording: RecordingConfig) -> dict[str, tuple[StreamConfig, ...]]:
     """The streams that each topic of the bag feeds."""
     found: dict[str, tuple[StreamConfig, ...]] = {}
-    for stream in recording.observation.streams:
+    for stream in recording.observation.inputs:
         topic = recording.topic(stream.topic)
         found[topic] = (*found.get(topic, ()), stream)
     return found
@@ -45,7 +54,10 @@ def wanted_topics(recording: RecordingConfig) -> dict[str, tuple[str, tuple[str,
     """What each topic is for, and the types that it may have."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for topic, streams in stream_topics(recording).items():
-        found[topic] = (" and ".join(stream.name for stream in streams), (stream_type(streams[0]),))
+        found[topic] = (
+            " and ".join(stream.name for stream in streams),
+            tuple(dict.fromkeys(stream.message_type for stream in streams)),
+        )
     if recording.actions is not None:
         found[recording.topic(recording.actions.topic)] = ("actions", (action_type(recording),))
     if recording.episodes.kind == "topic":

@@ -82,7 +82,7 @@ def _describe(data: BagData, plan: Prepared) -> None:
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode"]
-    names, state = plan.design.observation.state_names, plan.state
+    names, state = plan.design.observation.state, plan.state
     least = state.std.min()
     still = [name for name, std, on in zip(names, state.std, state.active, strict=True) if on and std <= least]
     lines.append(f"least spread of a state channel {least:.3g}: {', '.join(still)}")

@@ -63,9 +63,9 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation))
     clock = UpdateClock(design.clock)
-    px = design.observation.thumbnail_px
-    train_set = TrainingSet.build(training, state, design.depth, px, design.window)
-    held_set = TrainingSet.build(held_out, state, design.depth, px, design.window)
+    px, rows = design.observation.thumbnail_px, design.observation.path_rows
+    train_set = TrainingSet.build(training, state, design.depth, px, design.window, rows)
+    held_set = TrainingSet.build(held_out, state, design.depth, px, design.window, rows)
     statistics = fit_statistics(train_set, state, clock)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
     return Data(builder, replace(builder, data=held_set))
@@ -79,7 +79,8 @@ def prepare_unpaired(
 ) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
     spread, px = action_spread(training), design.observation.thumbnail_px
-    path, apart = StatePath(state, design.depth, design.window), answers_diverge(training, spread)
+    path = StatePath(state, design.depth, design.window, design.observation.path_rows)
+    apart = answers_diverge(training, spread)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
@@ -89,8 +90,8 @@ def prepare_unpaired(
 
 def action_channels(design: Design) -> list[int]:
     """State channel that each action moves, found by name; -1 for none."""
-    names = design.observation.state_names
-    return [names.index(name) if name in names else -1 for name in design.action_names]
+    channels = (design.observation.channel_moved_by(name) for name in design.action_names)
+    return [-1 if channel is None else channel for channel in channels]
 
 
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:
@@ -99,7 +100,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     encoder = ContentEncoder(EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim))
     dims = MemoryDims(
         encoder.config.content_dim,
-        signature_size(seen.state_dim, design.depth) if design.depth else 0,
+        signature_size(seen.path_dim, design.depth) if design.depth else 0,
         design.width,
         design.slots,
     )

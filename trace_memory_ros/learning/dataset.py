@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.image import thumbnails
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
@@ -39,7 +39,8 @@ ACTION_STD_FLOOR = 0.05
 
 @dataclass(frozen=True)
 class Episode:
-    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, d_s)` and raw signature `(T, S)`.
+    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, d_s)`, its path `(T, d_p)` and the raw
+    signature `(T, S)` of that.
 
     apart: ticks just after episodes of unlike answers begin to act differently, other than at the branch; may be empty.
     pauses: ticks at which the expert stands, and the first ones after; may be empty.
@@ -50,6 +51,7 @@ class Episode:
     pauses: NDArray[np.int64]
     thumbnails: NDArray[np.uint8]
     state: NDArray[np.float32]
+    path: NDArray[np.float32]
     xi: NDArray[np.float64]
 
     @property
@@ -62,27 +64,32 @@ class Episode:
         """Ticks `(T,)` that `clock` writes at; it stands still while ticks are unusable, as it does live."""
         usable = self.demo.usable
         if usable is None:
-            return clock.write_mask(self.state, self.demo.stamps_ns)
+            return clock.write_mask(self.path, self.demo.stamps_ns)
         mask = np.zeros(len(usable), dtype=bool)
-        mask[usable] = clock.write_mask(self.state[usable], self.demo.stamps_ns[usable])
+        mask[usable] = clock.write_mask(self.path[usable], self.demo.stamps_ns[usable])
         return mask
 
 
 @dataclass(frozen=True)
 class StatePath:
-    """How an episode's states become the path that clocks and signatures see. depth: 0 for no signature."""
+    """How an episode's states become the path that clocks and signatures see.
+
+    depth: 0 for no signature. rows: channels of the path; None for all.
+    """
 
     state: Standardiser
     depth: int
     window: PathWindow | None = None
+    rows: Sequence[int] | None = None
 
     def episode(
         self, demo: Demonstration, thumbnail_px: int, apart: NDArray[np.int64], pauses: NDArray[np.int64]
     ) -> Episode:
         """A demonstration with its path, and images of the memory's size."""
         normal = self.state.apply(demo.state)
-        xi = signatures(normal, self.depth, self.window)
-        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, xi)
+        path = normal if self.rows is None else normal[:, list(self.rows)]
+        xi = signatures(path, self.depth, self.window)
+        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, path, xi)
 
 
 class EpisodeSet(Protocol):
@@ -165,9 +172,10 @@ class TrainingSet:
         depth: int,
         thumbnail_px: int,
         window: PathWindow | None = None,
+        rows: Sequence[int] | None = None,
     ) -> TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
-        path, episodes = StatePath(state, depth, window), []
+        path, episodes = StatePath(state, depth, window, rows), []
         for pair in pairs:
             apart = _twins_diverge(*pair)
             episodes += [path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD)) for demo in pair]
@@ -282,10 +290,8 @@ def pauses(demo: Demonstration, standing: float | NDArray[np.float32]) -> NDArra
 
 
 def state_mask(config: ObservationConfig) -> NDArray[np.bool_]:
-    """Which state channels `(d_s,)` are used: all, but the base's where it is masked."""
-    mask = np.ones(config.state_dim, dtype=bool)
-    mask[: len(BASE_CHANNELS)] = not config.base_masked
-    return mask
+    """Which state channels `(d_s,)` are used: all, but those that are always 0."""
+    return ~np.array(config.masked)
 
 
 def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from geometry_msgs.msg import Twist, TwistStamped
-from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from sensor_msgs.msg import CompressedImage, Image, JointState
 
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.conversion import stamp_ns
+from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.observation.alignment import Verdict
-from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.sink import Sink
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, StreamConfig
+from trace_memory_ros.observation.content import (
+    CompressedImage,
+    Content,
+    Live,
+    RawImage,
+    Sink,
+    VideoPacket,
+)
 
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""
@@ -28,6 +32,13 @@ _REFUSALS = {
     Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
 }
 
+_PICTURES: dict[str, Callable[[Any], Content]] = {
+    "raw": lambda m: RawImage(m.data, m.encoding, m.height, m.width, m.step, m.is_bigendian),
+    "compressed": lambda m: CompressedImage(m.data, m.format),
+    "video": lambda m: VideoPacket(m.data, m.format),
+    "ffmpeg": lambda m: VideoPacket(m.data, m.encoding),
+}
+
 
 def refusal(stream: str, verdict: Verdict) -> str:
     """What is wrong with a sample that was refused or late, and the remedy; empty for an accepted one."""
@@ -36,64 +47,38 @@ def refusal(stream: str, verdict: Verdict) -> str:
 
 
 class InputSubscriptions:
-    """One subscription per stream of `config`; a message goes to `sink`, then `after` is called."""
+    """One subscription per stream of `config`; a message goes to `sink`, then `after` is called.
+
+    A stream that is stamped when received gets the time that the transport gave the message where it was sent: the same
+    one in every node, so that two nodes mean the same sample by it. Raises ConfigError for a message type whose package
+    is not there.
+    """
 
     def __init__(self, node: Node, config: ObservationConfig, reliability: str, sink: Sink, after: After) -> None:
         self._sink = sink
         self._after = after
-        profile = qos.sensor(reliability)
-        self.subscriptions: list[Any] = []
+        self._profile = qos.sensor(reliability)
+        self.subscriptions: list[Any] = [self._subscribe(node, stream) for stream in config.inputs]
 
-        def subscribe(kind: Any, stream: Any, callback: Callable[[str, Any], None]) -> None:
-            handler = partial(callback, stream.name)
-            self.subscriptions.append(node.create_subscription(kind, stream.topic, handler, profile))
+    def _subscribe(self, node: Node, stream: StreamConfig) -> Any:
+        content = _PICTURES[stream.transport] if isinstance(stream, CameraConfig) else Live
+        name, sink, after = stream.name, self._sink, self._after
 
-        for camera in config.cameras:
-            if camera.transport == "compressed":
-                subscribe(CompressedImage, camera, self._on_compressed)
-            else:
-                subscribe(Image, camera, self._on_image)
-        for stream in config.joint_streams:
-            subscribe(JointState, stream, self._on_joints)
-        if config.base is not None and not config.base_masked:
-            if config.base.kind == "twist":
-                subscribe(TwistStamped, config.base, self._on_twist)
-            else:
-                subscribe(Odometry, config.base, self._on_odometry)
+        def take(message: Any, stamp: int) -> None:
+            after(name, sink.push(name, stamp, time.monotonic_ns(), content(message)), stamp)
 
-    def _on_image(self, stream: str, message: Image) -> None:
-        arrival, stamp = time.monotonic_ns(), stamp_ns(message.header.stamp)
-        verdict = self._sink.push_image(
-            stream,
-            stamp,
-            arrival,
-            data=message.data,
-            encoding=message.encoding,
-            height=message.height,
-            width=message.width,
-            step=message.step,
-            is_bigendian=message.is_bigendian,
-        )
-        self._after(stream, verdict, stamp)
+        def on_stamped(message: Any) -> None:
+            take(message, header_stamp_ns(message))
 
-    def _on_compressed(self, stream: str, message: CompressedImage) -> None:
-        arrival, stamp = time.monotonic_ns(), stamp_ns(message.header.stamp)
-        verdict = self._sink.push_compressed(stream, stamp, arrival, data=message.data, format=message.format)
-        self._after(stream, verdict, stamp)
+        def on_received(message: Any, info: Any) -> None:
+            take(message, int(info["source_timestamp"]))
 
-    def _on_joints(self, stream: str, message: JointState) -> None:
-        arrival, stamp = time.monotonic_ns(), stamp_ns(message.header.stamp)
-        verdict = self._sink.push_joints(stream, stamp, arrival, names=message.name, positions=message.position)
-        self._after(stream, verdict, stamp)
+        kind = message_class(stream.message_type, f"stream {name!r} on {stream.topic}")
+        callback = on_received if stream.stamp == "received" else on_stamped
+        return node.create_subscription(kind, stream.topic, callback, self._profile)
 
-    def _on_odometry(self, stream: str, message: Odometry) -> None:
-        self._push_twist(stream, stamp_ns(message.header.stamp), message.twist.twist)
 
-    def _on_twist(self, stream: str, message: TwistStamped) -> None:
-        self._push_twist(stream, stamp_ns(message.header.stamp), message.twist)
-
-    def _push_twist(self, stream: str, stamp: int, twist: Twist) -> None:
-        verdict = self._sink.push_base(
-            stream, stamp, time.monotonic_ns(), vx=twist.linear.x, vy=twist.linear.y, yaw_rate=twist.angular.z
-        )
-        self._after(stream, verdict, stamp)
+def header_stamp_ns(message: Any) -> int:
+    """The stamp of a message's header, or of the `timestamp` that some have in its place."""
+    header = getattr(message, "header", None)
+    return stamp_ns(message.timestamp if header is None else header.stamp)

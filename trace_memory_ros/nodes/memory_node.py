@@ -56,7 +56,7 @@ class MemoryNode(ManagedNode):
         self._runtime.warm_up()
         config = self._runtime.config.observation
         config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
-        self._streams = [stream.name for stream in config.streams]
+        self._streams = [stream.name for stream in config.inputs]
         self._observer = Observer(config)
         self._health = Health()
         self._deadline = DrainedDeadline(self, self._on_deadline)

@@ -25,7 +25,7 @@ def sensor_topics(checkpoint: str, namespace: str = "", renamed: Mapping[str, st
         observation = ObservationConfig.from_dict(config["observation"], f"{file}: observation")
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ValueError(f"{file} tells no topics ({error}): copy both files of the checkpoint again") from error
-    topics = (stream.topic for stream in observation.streams)
+    topics = (stream.topic for stream in observation.inputs)
     return tuple(dict.fromkeys(absolute((renamed or {}).get(topic, topic), namespace) for topic in topics))
 
 

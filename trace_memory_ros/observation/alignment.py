@@ -110,7 +110,7 @@ class HoldAligner:
 
     def reset(self, from_ns: int = NEVER_NS) -> None:
         """Forget everything; the clock stream's next sample is tick 0. Samples stamped before `from_ns` are refused."""
-        self._lanes = {s.name: _Lane(s) for s in self.config.streams}
+        self._lanes = {s.name: _Lane(s) for s in self.config.inputs}
         self._from_ns = from_ns
         self._start_ns: int | None = None
         self._next = 0

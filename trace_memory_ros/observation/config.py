@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import (
     ConfigError,
@@ -16,71 +19,133 @@ from trace_memory_ros.files.strict import (
     require_positive,
     require_text,
 )
+from trace_memory_ros.observation.schema1 import is_schema1, upgraded
+from trace_memory_ros.streams.base import StreamType
+from trace_memory_ros.streams.registry import stream_type
+from trace_memory_ros.streams.select import Select, Selected, selected
 
-BASE_CHANNELS = ("base_vx", "base_vy", "base_yaw_rate")
-"""Leading state channels: m/s, m/s, rad/s."""
+STAMPS = ("header", "received")
+TRANSPORTS = {
+    "raw": "sensor_msgs/msg/Image",
+    "compressed": "sensor_msgs/msg/CompressedImage",
+    "video": "foxglove_msgs/msg/CompressedVideo",
+    "ffmpeg": "ffmpeg_image_transport_msgs/msg/FFMPEGPacket",
+}
+"""How a camera's pictures come, and the message type of each way."""
+MASKED = "masked."
+"""Channels that begin so are always 0: places that a checkpoint's networks have, and the robot has nothing for."""
+POSITION_UNITS = ("rad", "m")
 
 S = TypeVar("S", bound="StreamConfig")
 
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """One input stream. topic: relative ROS name. stale_after_ms: oldest sample, on header stamps, a tick may hold."""
+    """One input stream. topic: relative ROS name. stale_after_ms: oldest sample, on stamps, that a tick may hold.
+
+    stamp: `header`, or `received` for the time at which the transport took the message: a recording's log time.
+    """
 
     name: str
     topic: str
     stale_after_ms: float
+    stamp: str = field(default="header", kw_only=True)
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
         require_text(self.name, f"{kind}.name")
+        if "." in self.name:
+            raise ConfigError(f"{kind}.name = {self.name!r}: a dot parts a stream from its field; use another sign")
         require_text(self.topic, f"{kind} {self.name!r}: topic")
         require_positive(self.stale_after_ms, f"{kind} {self.name!r}: stale_after_ms")
+        require_choice(self.stamp, STAMPS, f"{kind} {self.name!r}: stamp")
+
+    @property
+    def message_type(self) -> str:
+        """The ROS type of its messages."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class CameraConfig(StreamConfig):
-    """A camera. transport: `raw` (sensor_msgs/Image) or `compressed` (sensor_msgs/CompressedImage)."""
+    """A camera. transport: a key of `TRANSPORTS`. range_m: depths that become black and white; None for 0 to 4 m."""
 
     transport: str = "raw"
+    range_m: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.transport, ("raw", "compressed"), f"CameraConfig {self.name!r}: transport")
+        where = f"CameraConfig {self.name!r}"
+        require_choice(self.transport, TRANSPORTS, f"{where}: transport")
+        if self.range_m is not None:
+            if not isinstance(self.range_m, (list, tuple)) or len(self.range_m) != 2:
+                raise ConfigError(f"{where}: range_m = {self.range_m!r}: give the nearest and the farthest depth in m")
+            near, far = self.range_m
+            require_positive(near, f"{where}: range_m, nearest", zero=True)
+            require_positive(far, f"{where}: range_m, farthest")
+            if near >= far:
+                raise ConfigError(f"{where}: range_m = {list(self.range_m)}: the first must be smaller")
+            object.__setattr__(self, "range_m", (float(near), float(far)))
+
+    @property
+    def message_type(self) -> str:
+        return TRANSPORTS[self.transport]
 
 
 @dataclass(frozen=True)
-class JointStreamConfig(StreamConfig):
-    """A sensor_msgs/JointState topic. joints: the ones to take from it; empty means all of the observation's."""
+class SensorConfig(StreamConfig):
+    """Numbers from a topic. type: ROS name of its messages. select: which of their fields, see `streams.select`."""
 
-    joints: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class BaseStreamConfig(StreamConfig):
-    """Base velocity. kind: `odometry` (nav_msgs/Odometry) or `twist` (geometry_msgs/TwistStamped)."""
-
-    kind: str = "odometry"
+    type: str = "sensor_msgs/msg/JointState"
+    select: Select = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.kind, ("odometry", "twist"), f"BaseStreamConfig {self.name!r}: kind")
+        where = f"stream {self.name!r}"
+        require_text(self.type, f"{where}: type")
+        if not self.kind.stamped and self.stamp == "header":
+            raise ConfigError(
+                f"{where}: {self.type} has no header, so nothing says when it was true: set stamp: received to take "
+                "the time at which a message comes in"
+            )
+        object.__setattr__(self, "select", _frozen(self.select))
+        _ = self.selected
+
+    @property
+    def message_type(self) -> str:
+        return self.type
+
+    @property
+    def kind(self) -> StreamType:
+        """What its message type offers. Raises ConfigError for an unknown one."""
+        return stream_type(self.type)
+
+    @cached_property
+    def selected(self) -> tuple[Selected, ...]:
+        """The numbers that are taken from each message, in order."""
+        return selected(self.kind, self.select, f"stream {self.name!r}")
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The numbers' names as state channels, `stream.field`."""
+        return tuple(f"{self.name}.{one.name}" for one in self.selected)
 
 
 @dataclass(frozen=True)
 class ObservationConfig:
     """Streams, state layout and tick grid of one robot.
 
-    joints: state channels 3 and up, in this order, rad. base_masked: a fixed base, whose three channels are 0 and
-    whose stream is not needed. image_px, thumbnail_px: side of policy images and of memory thumbnails. tick_period_ms:
-    grid on header stamps. deadline_ms: wall time a tick waits for the slower streams. Raises ConfigError.
+    state: channels in order, each `stream.field`, or `masked.NAME` for one that is always 0; empty for all that streams
+    select. path: the channels whose signature routes writes; empty for positions and base motion. units: of channels
+    whose unit is not their message type's. image_px, thumbnail_px: side of policy images and of memory thumbnails.
+    tick_period_ms: grid on stamps. deadline_ms: wall time a tick waits for the slower streams. Raises ConfigError.
     """
 
     cameras: tuple[CameraConfig, ...]
-    joints: tuple[str, ...]
-    joint_streams: tuple[JointStreamConfig, ...]
-    base: BaseStreamConfig | None = None
-    base_masked: bool = False
+    streams: tuple[SensorConfig, ...]
+    state: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     image_px: int = 48
     thumbnail_px: int = 16
     tick_period_ms: int = 100
@@ -89,10 +154,8 @@ class ObservationConfig:
     def __post_init__(self) -> None:
         if not self.cameras:
             raise ConfigError("ObservationConfig.cameras is empty: the first camera is the tick clock; configure one")
-        if not isinstance(self.base_masked, bool):
-            raise ConfigError(f"ObservationConfig.base_masked = {self.base_masked!r}: must be true or false")
-        if not self.base_masked and self.base is None:
-            raise ConfigError("ObservationConfig.base is missing: name the base stream, or set base_masked: true")
+        if not self.streams:
+            raise ConfigError("ObservationConfig.streams is empty: name a topic that tells the robot's state")
         for name in ("image_px", "thumbnail_px", "tick_period_ms", "deadline_ms"):
             require_int(getattr(self, name), f"ObservationConfig.{name}", 1)
         if self.thumbnail_px > self.image_px:
@@ -100,36 +163,39 @@ class ObservationConfig:
                 f"ObservationConfig.thumbnail_px = {self.thumbnail_px}: thumbnails are made from policy images of "
                 f"image_px = {self.image_px} and cannot be larger"
             )
-        _refuse_repeats((s.name for s in (*self.cameras, *self.joint_streams, *self._bases())), "stream name")
-        self._check_joints()
+        _refuse_repeats((stream.name for stream in self.inputs), "stream name")
+        self._check_channels()
 
-    def _check_joints(self) -> None:
-        if not self.joints:
-            raise ConfigError("ObservationConfig.joints is empty: list the arm joints in state order")
-        for joint in self.joints:
-            require_text(joint, "ObservationConfig.joints entry")
-        _refuse_repeats(self.joints, "joint")
-        given: list[str] = []
-        for stream in self.joint_streams:
-            for joint in stream.joints:
-                if joint not in self.joints:
-                    raise ConfigError(
-                        f"joint stream {stream.name!r}: joint {joint!r} is not in ObservationConfig.joints; "
-                        f"{nearest(joint, self.joints)}"
-                    )
-            given += stream.joints or self.joints
-        _refuse_repeats(given, "joint given by the joint streams")
-        absent = [joint for joint in self.joints if joint not in given]
-        if absent:
-            raise ConfigError(f"no joint stream gives {', '.join(absent)}: add them to a joint stream's joints")
+    def _check_channels(self) -> None:
+        given = [channel for stream in self.streams for channel in stream.channels]
+        for name in self.state:
+            require_text(name, "ObservationConfig.state entry")
+            if name not in given and not name.startswith(MASKED):
+                raise ConfigError(f"state channel {name!r} is given by no stream; {nearest(name, given)}")
+        object.__setattr__(self, "state", tuple(self.state) or tuple(given))
+        _refuse_repeats(self.state, "state channel")
+        for stream in self.streams:
+            if not set(stream.channels) & set(self.state):
+                raise ConfigError(f"stream {stream.name!r} gives no state channel: add one to state, or leave it out")
+        for name in (*self.path, *self.units):
+            if name not in self.state:
+                raise ConfigError(f"{name!r} of path or units is no state channel; {nearest(str(name), self.state)}")
+        for name, unit in self.units.items():
+            require_text(unit, f"ObservationConfig.units of {name!r}")
+        _refuse_repeats(self.path, "path channel")
+        object.__setattr__(self, "path", tuple(self.path) or self._usual_path())
 
-    def _bases(self) -> tuple[BaseStreamConfig, ...]:
-        return () if self.base is None else (self.base,)
+    def _usual_path(self) -> tuple[str, ...]:
+        """Positions and base motion; of a robot that tells none of these, everything."""
+        moving = {
+            f"{stream.name}.{one.name}" for stream in self.streams for one in stream.selected if one.field.path
+        } | {name for name, unit in self.units.items() if unit in POSITION_UNITS}
+        return tuple(name for name in self.state if name in moving) or self.state
 
     @property
-    def streams(self) -> tuple[StreamConfig, ...]:
-        """The streams a tick needs, in published order: cameras, joint streams, and the base unless masked."""
-        return (*self.cameras, *self.joint_streams, *(() if self.base_masked else self._bases()))
+    def inputs(self) -> tuple[StreamConfig, ...]:
+        """What a tick needs, in published order: cameras, then the other streams."""
+        return (*self.cameras, *self.streams)
 
     @property
     def camera_names(self) -> tuple[str, ...]:
@@ -137,14 +203,47 @@ class ObservationConfig:
         return tuple(camera.name for camera in self.cameras)
 
     @property
-    def state_names(self) -> tuple[str, ...]:
-        """State channels in order: three base velocities, then the joints."""
-        return (*BASE_CHANNELS, *self.joints)
-
-    @property
     def state_dim(self) -> int:
         """d_s, channels of the state."""
-        return len(BASE_CHANNELS) + len(self.joints)
+        return len(self.state)
+
+    @cached_property
+    def state_units(self) -> tuple[str, ...]:
+        """The channels' units; empty for a plain number."""
+        own = {f"{s.name}.{one.name}": one.field.unit for s in self.streams for one in s.selected} | dict(self.units)
+        return tuple(own.get(name, "") for name in self.state)
+
+    @property
+    def masked(self) -> tuple[bool, ...]:
+        """Which channels are always 0."""
+        return tuple(name.startswith(MASKED) for name in self.state)
+
+    @cached_property
+    def path_rows(self) -> tuple[int, ...] | None:
+        """Where the path's channels stand in the state; None where it is the state itself."""
+        rows = tuple(self.state.index(name) for name in self.path)
+        return None if rows == tuple(range(self.state_dim)) else rows
+
+    def channel_moved_by(self, output: str) -> int | None:
+        """The state channel that a policy's output moves: the position of that name; None where none or several are.
+
+        Of several, the one whose stream the output names: `left.elbow` moves `left.position.elbow`.
+        """
+        stream, _, name = output.rpartition(".")
+        given = [(s.name, one) for s in self.streams for one in s.selected if one.field.path]
+        found = [(s, one) for s, one in given if one.output in (output, name)]
+        found = [(s, one) for s, one in found if s == stream] or found
+        names = [f"{s}.{one.name}" for s, one in found if f"{s}.{one.name}" in self.state]
+        return self.state.index(names[0]) if len(names) == 1 else None
+
+    def path_of(self, states: NDArray[Any]) -> NDArray[Any]:
+        """The path's channels `(..., d_p)` of standardised states `(..., d_s)`."""
+        return states if self.path_rows is None else states[..., list(self.path_rows)]
+
+    @property
+    def path_dim(self) -> int:
+        """d_p, channels of the path."""
+        return len(self.path)
 
     @property
     def period_ns(self) -> int:
@@ -152,31 +251,48 @@ class ObservationConfig:
         return self.tick_period_ms * 1_000_000
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain YAML-ready mapping; `from_dict` inverts it."""
+        """Plain YAML-ready mapping without what is left at its default; `from_dict` inverts it."""
         plain: dict[str, Any] = _plain(asdict(self))
+        plain["cameras"] = [_without_defaults(one, CameraConfig) for one in plain["cameras"]]
+        plain["streams"] = [_without_defaults(one, SensorConfig) for one in plain["streams"]]
+        if self.state == tuple(channel for stream in self.streams for channel in stream.channels):
+            del plain["state"]
+        if self.path == self._usual_path():
+            del plain["path"]
+        if not self.units:
+            del plain["units"]
         return plain
 
     @classmethod
     def from_dict(cls, data: object, where: str = "observation") -> ObservationConfig:
-        """Read a mapping strictly. Raises ConfigError naming unknown, missing or invalid keys."""
-        values = dict(check_keys(data, _names(cls), ("cameras", "joints", "joint_streams"), where))
+        """Read a mapping strictly, of this schema or the first. Raises ConfigError naming what is wrong."""
+        data = upgraded(data, where) if is_schema1(data) else data
+        values = dict(check_keys(data, _names(cls), ("cameras", "streams"), where))
         values["cameras"] = _streams(CameraConfig, values["cameras"], f"{where}.cameras")
-        values["joint_streams"] = _streams(JointStreamConfig, values["joint_streams"], f"{where}.joint_streams")
-        values["joints"] = _sequence(values["joints"], f"{where}.joints")
-        if values.get("base") is not None:
-            (values["base"],) = _streams(BaseStreamConfig, [values["base"]], f"{where}.base")
+        values["streams"] = _streams(SensorConfig, values["streams"], f"{where}.streams")
+        for key in ("state", "path"):
+            values[key] = _sequence(values.get(key) or (), f"{where}.{key}")
+        if not isinstance(values.get("units", {}), Mapping):
+            raise ConfigError(f"{where}.units = {values['units']!r}: must be a mapping of channels to units")
         return cls(**values)
 
 
 def default_arm(base_masked: bool = True) -> ObservationConfig:
-    """Two 7-DoF arms on a base, three 96x96 cameras: the robot of the arm tasks."""
+    """Two 7-DoF arms on a base, three 96x96 cameras: the robot of the arm tasks.
+
+    base_masked: the base stands, and its three channels, which the shipped checkpoints have, are 0.
+    """
     cameras = ("overhead", "left_wrist", "right_wrist")
+    joints = tuple(f"{side}_joint_{i}" for side in ("left", "right") for i in range(1, 8))
+    arms = SensorConfig("joint_states", "joint_states", 250, select={"position": joints})
+    odom = SensorConfig("odom", "odom", 250, type="nav_msgs/msg/Odometry")
+    base = tuple(f"{MASKED}{one.field.name}" for one in odom.selected) if base_masked else odom.channels
+    state = (*base, *arms.channels)
     return ObservationConfig(
         cameras=tuple(CameraConfig(name, f"camera/{name}/image_raw", 250) for name in cameras),
-        joints=tuple(f"{side}_joint_{i}" for side in ("left", "right") for i in range(1, 8)),
-        joint_streams=(JointStreamConfig("joint_states", "joint_states", 250),),
-        base=BaseStreamConfig("odom", "odom", 250),
-        base_masked=base_masked,
+        streams=(arms,) if base_masked else (arms, odom),
+        state=state,
+        path=state,
     )
 
 
@@ -191,13 +307,26 @@ def _sequence(data: object, where: str) -> tuple[Any, ...]:
 
 
 def _streams(cls: type[S], data: object, where: str) -> tuple[S, ...]:
-    found: list[S] = []
-    for i, item in enumerate(_sequence(data, where)):
-        values = dict(check_keys(item, _names(cls), ("name", "topic", "stale_after_ms"), f"{where}[{i}]"))
-        if "joints" in values:
-            values["joints"] = _sequence(values["joints"], f"{where}[{i}].joints")
-        found.append(cls(**values))
-    return tuple(found)
+    required = (
+        ("name", "topic", "stale_after_ms") if cls is CameraConfig else ("name", "topic", "type", "stale_after_ms")
+    )
+    return tuple(
+        cls(**check_keys(item, _names(cls), required, f"{where}[{i}]")) for i, item in enumerate(_sequence(data, where))
+    )
+
+
+def _without_defaults(item: dict[str, Any], cls: type) -> dict[str, Any]:
+    """A stream's mapping; what it is and where its pictures come from is said even where it is the default."""
+    said = {"name", "topic", "type", "transport", "stale_after_ms"}
+    usual = {f.name: _plain(f.default) for f in fields(cls)}
+    return {key: value for key, value in item.items() if key in said or value != usual[key]}
+
+
+def _frozen(select: Any) -> Any:
+    """Lists as tuples, so that nothing can be changed afterwards; None as nothing."""
+    if isinstance(select, Mapping):
+        return {key: _frozen(item) for key, item in select.items()}
+    return tuple(select) if isinstance(select, list) else () if select is None else select
 
 
 def _refuse_repeats(names: Any, what: str) -> None:

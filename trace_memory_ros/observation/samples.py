@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from trace_memory_ros.files.strict import nearest
 from trace_memory_ros.observation.alignment import AlignedTick, Sample
-from trace_memory_ros.observation.config import BASE_CHANNELS, ObservationConfig
+from trace_memory_ros.observation.config import ObservationConfig, SensorConfig
+from trace_memory_ros.observation.content import (
+    CompressedImage,
+    Content,
+    Live,
+    Pixels,
+    RawImage,
+    Recorded,
+    VideoPacket,
+)
 from trace_memory_ros.observation.image import (
     Buffer,
     Image,
@@ -21,6 +29,7 @@ from trace_memory_ros.observation.image import (
     prepare,
 )
 from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.streams.base import ReadError, RecordedReader
 
 
 class InputError(ValueError):
@@ -46,9 +55,9 @@ class Deferred:
 
 
 class SampleReader:
-    """Turns what messages hold into what streams hold: policy images, joint angles, base velocities.
+    """Turns what messages hold into what streams hold: policy images, and the numbers that streams select.
 
-    A camera keeps the size of its first image until `reset`. All methods raise InputError for unusable content.
+    A camera keeps the size of its first image until `reset`.
 
     defer: raw images are checked at once and made on demand, with the same results; the buffers that they came in must
     stay as they are until then. For bags, where images lie still; a live node would keep every waiting one in memory.
@@ -57,18 +66,38 @@ class SampleReader:
     def __init__(self, config: ObservationConfig, defer: bool = False) -> None:
         self.config = config
         self._defer = defer
-        self._joints = {stream.name: stream.joints or config.joints for stream in config.joint_streams}
-        self._channels = {
-            name: np.array([len(BASE_CHANNELS) + config.joints.index(joint) for joint in joints])
-            for name, joints in self._joints.items()
-        }
-        self._columns: dict[str, tuple[tuple[str, ...], list[int]]] = {}
-        self._base = None if config.base_masked or config.base is None else config.base.name
+        self._readers = {s.name: s.kind.reader([one.field.name for one in s.selected]) for s in config.streams}
+        self._places = {s.name: _places(config, s) for s in config.streams}
         self.reset()
 
     def reset(self) -> None:
         """Let cameras come with another size."""
         self._sizes: dict[str, tuple[int, int]] = {}
+
+    def read(self, stream: str, content: Content) -> object:
+        """What a tick of that stream holds. Raises InputError for unusable content, CdrError for an unreadable one."""
+        match content:
+            case Live(message):
+                return self._numbers(stream, self._readers[stream].live, message)
+            case Recorded(cdr):
+                return self._numbers(stream, cast("RecordedReader", self._readers[stream]).recorded, cdr)
+            case RawImage():
+                return self.image(stream, *content)
+            case CompressedImage():
+                return self.compressed(stream, *content)
+            case Pixels(rgb):
+                return self.rgb(stream, rgb)
+            case VideoPacket():
+                raise InputError(f"video of {content.format} is not supported: record images")
+
+    @staticmethod
+    def _numbers(stream: str, read: Callable[[Any], NDArray[np.float64]], source: Any) -> NDArray[np.float64]:
+        try:
+            return read(source)
+        except ReadError as error:
+            raise InputError(str(error)) from error
+        except (AttributeError, TypeError) as error:
+            raise InputError(f"message has not the fields of its type ({error}): check the stream's type") from error
 
     def image(
         self, camera: str, data: Buffer, encoding: str, height: int, width: int, step: int, is_bigendian: int
@@ -108,29 +137,6 @@ class SampleReader:
                 "reset the episode to accept the new size"
             )
 
-    def joints(self, stream: str, names: Sequence[str], positions: ArrayLike) -> NDArray[np.float64]:
-        """A JointState's names and positions (rad), in any order and with any extras, to the stream's own joints."""
-        values = np.asarray(positions, dtype=np.float64)
-        if values.ndim != 1 or len(values) != len(names):
-            raise InputError(f"{len(names)} joint names with {values.size} positions: publish a position per name")
-        known = self._columns.get(stream)
-        if known is None or known[0] != tuple(names):
-            known = (tuple(names), self._find(stream, names))
-            self._columns[stream] = known
-        found = values[known[1]]
-        if not np.isfinite(found).all():
-            bad = [joint for joint, value in zip(self._joints[stream], found, strict=True) if not np.isfinite(value)]
-            raise InputError(f"position of {', '.join(bad)} is not finite: check the joint's encoder or driver")
-        return found
-
-    def base(self, vx: float, vy: float, yaw_rate: float) -> NDArray[np.float64]:
-        """Base velocity in the base frame (m/s, m/s, rad/s) to its three state channels."""
-        values = np.array([vx, vy, yaw_rate], dtype=np.float64)
-        if not np.isfinite(values).all():
-            bad = [name for name, value in zip(BASE_CHANNELS, values, strict=True) if not np.isfinite(value)]
-            raise InputError(f"{', '.join(bad)} is not finite: check the base's odometry")
-        return values
-
     def observation(self, tick: AlignedTick) -> Observation:
         """The observation of an aligned tick whose sample values came from this reader's methods."""
         cameras = [name for name in self.config.camera_names if name not in tick.faults]
@@ -145,25 +151,19 @@ class SampleReader:
         )
 
     def _state(self, samples: Mapping[str, Sample], faults: Mapping[str, str]) -> NDArray[np.float64] | None:
-        sources = (*self._joints, *((self._base,) if self._base else ()))
-        if any(name in faults for name in sources):
+        if any(name in faults for name in self._places):
             return None
         state = np.zeros(self.config.state_dim)
-        for name, channels in self._channels.items():
-            state[channels] = cast("NDArray[Any]", samples[name].value)
-        if self._base:
-            state[: len(BASE_CHANNELS)] = cast("NDArray[Any]", samples[self._base].value)
+        for name, (rows, columns) in self._places.items():
+            state[rows] = cast("NDArray[Any]", samples[name].value)[columns]
         return state
 
-    def _find(self, stream: str, names: Sequence[str]) -> list[int]:
-        index = {name: i for i, name in enumerate(names)}
-        absent = [joint for joint in self._joints[stream] if joint not in index]
-        if absent:
-            raise InputError(
-                f"joint {', '.join(absent)} is missing from the message's {len(names)} joints "
-                f"({nearest(absent[0], names)}): publish it, or correct the configured joint names"
-            )
-        return [index[joint] for joint in self._joints[stream]]
+
+def _places(config: ObservationConfig, stream: SensorConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a stream's numbers stand in the state: rows of the state, and columns of the numbers."""
+    pairs = [(config.state.index(name), k) for k, name in enumerate(stream.channels) if name in config.state]
+    rows, columns = np.array(pairs, dtype=np.int64).T
+    return rows, columns
 
 
 def _image_of(sample: Sample) -> Image:

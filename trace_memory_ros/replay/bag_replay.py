@@ -258,9 +258,9 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
     seen = runtime.config.observation
     if recording is None:
         return RecordingConfig(seen)
-    ours = [stream.name for stream in seen.streams]
-    theirs = [stream.name for stream in recording.observation.streams]
-    same = ("joints", "base_masked", "image_px", "thumbnail_px", "tick_period_ms")
+    ours = [stream.name for stream in seen.inputs]
+    theirs = [stream.name for stream in recording.observation.inputs]
+    same = ("state", "path", "image_px", "thumbnail_px", "tick_period_ms")
     unlike = [name for name in same if getattr(seen, name) != getattr(recording.observation, name)]
     if ours != theirs or unlike:
         raise ReplayError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from trace_memory_ros.bags.decode import Feeder
 from trace_memory_ros.bags.faults import BagFault
@@ -16,6 +15,7 @@ from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, hold_fault
 from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.content import Content
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition
@@ -75,7 +75,7 @@ class HeldSamples:
         """The observation that `condition` was made of; a sample that the bag lacks is a fault."""
         samples: dict[str, Sample] = {}
         faults: dict[str, str] = {}
-        for stream in self.config.streams:
+        for stream in self.config.inputs:
             stamp_ns = condition.input_stamps_ns.get(stream.name)
             sample = None if stamp_ns is None else self._take((stream.name, stamp_ns))
             if sample is not None:
@@ -88,19 +88,8 @@ class HeldSamples:
                 faults[stream.name] = fault
         return self._reader.observation(AlignedTick(condition.tick, condition.stamp_ns, samples, faults))
 
-    def push_image(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
-        return self._push(camera, stamp_ns, arrival_ns, lambda: self._reader.image(camera, **content))
-
-    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
-        return self._push(camera, stamp_ns, arrival_ns, lambda: self._reader.compressed(camera, **content))
-
-    def push_joints(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any
-    ) -> Verdict:
-        return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.joints(stream, names, positions))
-
-    def push_base(self, stream: str, stamp_ns: int, arrival_ns: int, **content: float) -> Verdict:
-        return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.base(**content))
+    def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
+        return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.read(stream, content))
 
     def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
         def refuse() -> None:
@@ -167,7 +156,8 @@ class RecordedTicks:
     def _begin(self, conditions: list[Condition]) -> tuple[HeldSamples, Feeder, deque[Condition]]:
         """An episode of its own: a simulator that starts again may repeat its stamps."""
         samples = HeldSamples(self._recording.observation, conditions)
-        return samples, Feeder(samples, self._recording), deque(conditions)
+        definitions = {name: info.definition for name, info in self._reader.topics.items()}
+        return samples, Feeder(samples, self._recording, definitions), deque(conditions)
 
     def _tick(self, samples: HeldSamples, condition: Condition) -> tuple[Condition, Observation]:
         observation = samples.observation(condition)

@@ -30,7 +30,7 @@ class ReplayBag:
     def __init__(self, folder: Path, recording: RecordingConfig) -> None:
         self._condition, self._record = recording.topic(CONDITION_TOPIC), recording.topic(RECORD_TOPIC)
         self._writer = BagFileWriter(folder, {self._condition: CONDITION, self._record: DIAGNOSTICS})
-        self._streams = [stream.name for stream in recording.observation.streams]
+        self._streams = [stream.name for stream in recording.observation.inputs]
         self._unknown = {name: StreamCounters() for name in self._streams}
         self._faults: dict[str, None] = {}
 

@@ -14,7 +14,8 @@ from trace_memory_ros.observation.encoder import EncoderConfig
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
 from trace_memory_ros.runtime.window import PathWindow
 
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, SCHEMA)
 OPTIONAL = ("signature_window", "policy", "training")
 MAX_DEPTH = 4
 
@@ -86,7 +87,7 @@ class CheckpointConfig:
         _agree("encoder.state_dim", encoder.state_dim, "state channels of the observation", seen.state_dim)
         _agree("encoder.thumbnail_px", encoder.thumbnail_px, "observation.thumbnail_px", seen.thumbnail_px)
         _agree("memory.dims.content", dims.content, "visual_width + state_width of the encoder", encoder.content_dim)
-        words = f"signature size at depth {self.signature_depth} of {seen.state_dim} channels"
+        words = f"signature size at depth {self.signature_depth} of {seen.path_dim} path channels"
         _agree("memory.dims.signature", dims.signature, words, self.signature_dim)
 
     @property
@@ -97,7 +98,7 @@ class CheckpointConfig:
     @property
     def signature_dim(self) -> int:
         """S: numbers in a signature without its scalar term."""
-        return int(sum(self.observation.state_dim**level for level in range(1, self.signature_depth + 1)))
+        return int(sum(self.observation.path_dim**level for level in range(1, self.signature_depth + 1)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain YAML-ready mapping; `from_dict` inverts it."""
@@ -157,9 +158,10 @@ def plain(value: Any) -> Any:
 
 
 def _check_schema(schema: object, version: object, where: str) -> None:
-    if schema != SCHEMA:
+    if schema not in READABLE:
         raise ConfigError(
-            f"{where}: schema is {schema!r}, this package (version {__version__}) reads {SCHEMA}: "
+            f"{where}: schema is {schema!r}, this package (version {__version__}) reads "
+            f"{' and '.join(map(str, READABLE))}: "
             f"install the version that wrote it ({version}), or train again"
         )
 

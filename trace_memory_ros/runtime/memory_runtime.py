@@ -33,8 +33,8 @@ NO_FLOATS: FloatArray = np.zeros(0, dtype=np.float32)
 class MemoryRuntime:
     """A checkpoint's memory at work on one robot: float32, batch 1, one thread (process-wide), no gradients.
 
-    The state is standardised once, to float32 as in training; encoder, signature and clock all take that. The same
-    observations give bit-identical conditions on the same machine and library versions.
+    The state is standardised once, to float32 as in training; the encoder takes that, signature and clock its path.
+    The same observations give bit-identical conditions on the same machine and library versions.
     """
 
     _memory: State
@@ -128,7 +128,7 @@ class MemoryRuntime:
         if xi is None or delta is None:
             return None
         config = self.config
-        return AddressStream(config.observation.state_dim, config.signature_depth, xi, delta, config.signature_window)
+        return AddressStream(config.observation.path_dim, config.signature_depth, xi, delta, config.signature_window)
 
     def _fault(self, observation: Observation) -> str:
         """Why `observation` cannot be used, empty if it can."""
@@ -139,7 +139,7 @@ class MemoryRuntime:
             shape = None if state is None else state.shape
             return f"observation's state is {shape}, the model needs ({seen.state_dim},): use the checkpoint's config"
         if not np.isfinite(state).all():
-            bad = [seen.state_names[i] for i in np.flatnonzero(~np.isfinite(state))]
+            bad = [seen.state[i] for i in np.flatnonzero(~np.isfinite(state))]
             return f"state of {', '.join(bad)} is not finite: check its sensor"
         size = (seen.image_px, seen.image_px, 3)
         for name in seen.camera_names:
@@ -155,8 +155,9 @@ class MemoryRuntime:
         state = self.model.state.apply(observation.state)
         content = self._encode(observation, state)
         marks.append(time.perf_counter())
-        xi, delta = self._addresses(state)
-        due = self._clock.due(state, observation.stamp_ns)
+        path = self.config.observation.path_of(state)
+        xi, delta = self._addresses(path)
+        due = self._clock.due(path, observation.stamp_ns)
         marks.append(time.perf_counter())
         if self._counts.ok == 0:
             self._anchor, self._counts.first_ns = content, observation.stamp_ns
@@ -184,10 +185,10 @@ class MemoryRuntime:
         content: Tensor = self.model.encoder(small[None], torch.from_numpy(state)[None])
         return content
 
-    def _addresses(self, state: FloatArray) -> tuple[Tensor, Tensor]:
+    def _addresses(self, path: FloatArray) -> tuple[Tensor, Tensor]:
         if self._address is None:
             return self._no_address, self._no_address
-        xi, delta = self._address.advance(state)
+        xi, delta = self._address.advance(path)
         return torch.from_numpy(xi)[None], torch.from_numpy(delta)[None]
 
     def _repeat(self, observation: Observation, fault: str) -> tuple[Condition, TickRecord]:

@@ -100,9 +100,12 @@ class HistoryScanner:
 
     def due(self, path: Path) -> NDArray[np.int64]:
         """The ticks at which the update clock asks for a write, a tick period apart."""
-        stands = self.model.state.apply(np.stack([points[-1] for points in path]))
+        stands = self._path(np.stack([points[-1] for points in path]))
         stamps_ns = np.arange(len(stands)) * self.config.observation.period_ns
         return np.flatnonzero(UpdateClock(self.config.clock).write_mask(stands, stamps_ns))
+
+    def _path(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
+        return self.config.observation.path_of(self.model.state.apply(states))
 
     def addresses(self, path: Path, due: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Standardised xi and delta at the ticks `due` `(D,)` and at the last tick, `(D + 1, S)`; S may be 0.
@@ -113,13 +116,13 @@ class HistoryScanner:
         if xi is None or delta is None:
             nothing = torch.zeros(len(due) + 1, config.signature_dim)
             return nothing, nothing
-        stream = AddressStream(config.observation.state_dim, config.signature_depth, xi, delta, config.signature_window)
+        stream = AddressStream(config.observation.path_dim, config.signature_depth, xi, delta, config.signature_window)
         found = []
         start = 0
         for tick in (*due, len(path) - 1):
             some = path[start : tick + 1]
             if some:
-                states = self.model.state.apply(np.concatenate(some))
+                states = self._path(np.concatenate(some))
                 stream.walk(states[:-1])
                 now = stream.advance(states[-1])
             found.append(now)

@@ -68,7 +68,9 @@ def bag_design(
 ) -> tuple[Design, Standardiser]:
     """The design for the recorded robot, with the training episodes' state statistics."""
     state = fit_state(training, state_mask(recording.observation), options.state_floor)
-    clock = options.clock or choose_clock([state.apply(demo.usable_state) for demo in training])
+    clock = options.clock or choose_clock(
+        [recording.observation.path_of(state.apply(demo.usable_state)) for demo in training]
+    )
     given = options.memory_options
     chosen = memory_options(options.memory) if given is None else dict(given)
     addressed = registry.build(options.memory, _PROBE_DIMS, chosen).uses_signature

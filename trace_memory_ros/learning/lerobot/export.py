@@ -80,7 +80,7 @@ def features(recording: RecordingConfig, storage: str) -> dict[str, dict[str, An
     if storage == "video" and side < VIDEO_PX:
         raise ValueError(f"image_px = {side} is less than {VIDEO_PX}, too small for videos: choose storage image")
     picture = {"dtype": storage, "shape": (side, side, 3), "names": ["height", "width", "channels"]}
-    numbers = {STATE: seen.state_names, ACTION: recording.actions.names}
+    numbers = {STATE: seen.state, ACTION: recording.actions.names}
     return {f"{IMAGES}{name}": dict(picture) for name in seen.camera_names} | {
         key: {"dtype": "float32", "shape": (len(names),), "names": list(names)} for key, names in numbers.items()
     }

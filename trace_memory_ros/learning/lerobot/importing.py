@@ -20,13 +20,13 @@ from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.learning.lerobot.export import ACTION, IMAGES, SIDECAR, STATE
 from trace_memory_ros.learning.lerobot.frames import video_frames
 from trace_memory_ros.observation.config import (
-    BASE_CHANNELS,
-    BaseStreamConfig,
+    MASKED,
     CameraConfig,
-    JointStreamConfig,
     ObservationConfig,
+    SensorConfig,
 )
 from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.streams.twist import BASE_MOTION
 
 VERSION = "v3.0"
 START_NS = 1_000_000_000
@@ -34,17 +34,30 @@ START_NS = 1_000_000_000
 SECOND_NS = 1_000_000_000
 _SENSED_NS, _TOLD_NS, _ANSWERED_NS = 1_000_000, 3_000_000, 5_000_000
 CONFIG = "observation.yaml"
+JOINTS = "joint_states.position."
+BASE = tuple(f"odom.{name}" for name in BASE_MOTION)
+BASES = (BASE, tuple(f"{MASKED}{name}" for name in BASE_MOTION), ("base_vx", "base_vy", "base_yaw_rate"))
+"""How datasets that were exported here call the base's velocity."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a dataset's features mean. cameras: name -> feature. base: the state begins with the base's velocity."""
+    """What a dataset's features mean. cameras: name -> feature. state: names of its numbers, in order."""
 
     fps: int
     cameras: Mapping[str, str]
-    joints: tuple[str, ...]
-    base: bool
+    state: tuple[str, ...]
     actions: tuple[str, ...]
+
+    @property
+    def base(self) -> bool:
+        """Whether the state begins with the base's velocity."""
+        return self.state[:3] in BASES
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of what is no base velocity, as a JointState topic has them."""
+        return tuple(name.removeprefix(JOINTS) for name in self.state[3 if self.base else 0 :])
 
 
 def import_dataset(folder: str | Path, out: Path) -> Iterator[Path]:
@@ -86,8 +99,7 @@ def read_layout(folder: Path) -> Layout:
     if lacking:
         raise ValueError(f"{folder} lacks {', '.join(lacking)}: it has {', '.join(found)}")
     state, actions = (_names(found[key], word) for key, word in ((STATE, "state"), (ACTION, "action")))
-    base = state[: len(BASE_CHANNELS)] == BASE_CHANNELS
-    return Layout(fps, cameras, state[len(BASE_CHANNELS) :] if base else state, base, actions)
+    return Layout(fps, cameras, state, actions)
 
 
 def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any]) -> RecordingConfig:
@@ -98,12 +110,15 @@ def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any]) -> Rec
     seen = sidecar.get("recording", {}).get("observation", {})
     period_ms = 1000 // gcd(1000, layout.fps)
     stale_ms = max(250.0, 2.5 * period_ms)
+    joints = SensorConfig("joint_states", "joint_states", stale_ms, select={"position": layout.joints})
+    odom = SensorConfig("odom", "odom", stale_ms, type=fields.ODOMETRY)
+    base = (BASES[1] if still else BASE) if layout.base else ()
+    state = (*base, *joints.channels)
     observation = ObservationConfig(
         cameras=tuple(CameraConfig(name, f"camera/{name}/image_raw", stale_ms) for name in layout.cameras),
-        joints=layout.joints,
-        joint_streams=(JointStreamConfig("joint_states", "joint_states", stale_ms),),
-        base=None if still else BaseStreamConfig("odom", "odom", stale_ms),
-        base_masked=still,
+        streams=(joints,) if still else (joints, odom),
+        state=state,
+        path=state if layout.base else (),
         tick_period_ms=period_ms,
         **{key: seen[key] for key in ("image_px", "thumbnail_px") if key in seen},
     )
@@ -127,7 +142,7 @@ def _write_episode(
     first_ns = about.get("first_stamp_ns", START_NS)
     topics = {f"camera/{name}/image_raw": fields.IMAGE for name in layout.cameras}
     topics |= {"joint_states": fields.JOINTS, "command": fields.TRAJECTORY, "task": fields.TEXT}
-    topics |= {} if recording.observation.base is None else {"odom": fields.ODOMETRY}
+    topics |= {"odom": fields.ODOMETRY} if _moves(recording) else {}
     topics |= {} if recording.branches is None else {"branch": fields.TEXT}
     with BagFileWriter(bag, topics, compression="chunk") as writer:
         writer.write("task", messages.text(" / ".join(episode["tasks"])), first_ns)
@@ -152,10 +167,15 @@ def _write_frame(
     log_ns = stamp_ns + _SENSED_NS
     for name, picture in pictures.items():
         writer.write(f"camera/{name}/image_raw", messages.image(picture, stamp_ns, f"{name}_camera"), log_ns)
-    joints = state[len(BASE_CHANNELS) :] if layout.base else state
+    joints = state[3:] if layout.base else state
     writer.write("joint_states", messages.joint_state(layout.joints, joints, stamp_ns), log_ns)
-    if recording.observation.base is not None:
-        writer.write("odom", messages.odometry(state[: len(BASE_CHANNELS)], stamp_ns), log_ns)
+    if _moves(recording):
+        writer.write("odom", messages.odometry(state[:3], stamp_ns), log_ns)
+
+
+def _moves(recording: RecordingConfig) -> bool:
+    """Whether the robot has a base that moves."""
+    return len(recording.observation.streams) > 1
 
 
 def _pictures(dataset: Any, index: int, key: str, rows: range) -> Iterator[NDArray[np.uint8]]:
@@ -172,7 +192,7 @@ def _pictures(dataset: Any, index: int, key: str, rows: range) -> Iterator[NDArr
 
 
 def _base_still(dataset: Any) -> bool:
-    least, most = (np.asarray(dataset.meta.stats[STATE][end])[: len(BASE_CHANNELS)] for end in ("min", "max"))
+    least, most = (np.asarray(dataset.meta.stats[STATE][end])[:3] for end in ("min", "max"))
     return not (least.any() or most.any())
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict
 from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.content import Content
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 
@@ -16,11 +16,11 @@ KEPT = 256
 
 
 class SampleStore:
-    """Implements `observation.sink.Sink`; stamps and arrivals in ns."""
+    """Implements `observation.content.Sink`; stamps and arrivals in ns."""
 
     def __init__(self, config: ObservationConfig) -> None:
         self.reader = SampleReader(config)
-        self._streams: dict[str, OrderedDict[int, Sample]] = {stream.name: OrderedDict() for stream in config.streams}
+        self._streams: dict[str, OrderedDict[int, Sample]] = {stream.name: OrderedDict() for stream in config.inputs}
 
     def reset(self) -> None:
         """A new episode: cameras may come with another size. Samples stay, since they are found by stamp."""
@@ -42,27 +42,13 @@ class SampleStore:
                 faults[name] = f"{name}: the condition names no sample of it; use one checkpoint for memory and policy"
         return self.reader.observation(AlignedTick(tick, stamp_ns, samples, faults))
 
-    def push_image(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
-        return self._push(camera, stamp_ns, arrival_ns, lambda: self.reader.image(camera, **content))
-
-    def push_compressed(self, camera: str, stamp_ns: int, arrival_ns: int, **content: Any) -> Verdict:
-        return self._push(camera, stamp_ns, arrival_ns, lambda: self.reader.compressed(camera, **content))
-
-    def push_joints(
-        self, stream: str, stamp_ns: int, arrival_ns: int, *, names: Sequence[str], positions: Any
-    ) -> Verdict:
-        return self._push(stream, stamp_ns, arrival_ns, lambda: self.reader.joints(stream, names, positions))
-
-    def push_base(self, stream: str, stamp_ns: int, arrival_ns: int, **content: float) -> Verdict:
-        return self._push(stream, stamp_ns, arrival_ns, lambda: self.reader.base(**content))
-
-    def _push(self, stream: str, stamp_ns: int, arrival_ns: int, read: Callable[[], object]) -> Verdict:
+    def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
         kept = self._streams[stream]
         # memory_node holds the first of two samples with one stamp, so this must too.
         if stamp_ns in kept:
             return Verdict.DUPLICATE
         try:
-            kept[stamp_ns] = Sample(stamp_ns, read(), arrival_ns)
+            kept[stamp_ns] = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
         except InputError as error:
             kept[stamp_ns] = Sample(stamp_ns, None, arrival_ns, str(error))
         while len(kept) > KEPT:

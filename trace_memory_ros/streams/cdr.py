@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,17 +71,21 @@ class Cdr:
             raise self._cut(4 * count, self.at)
         return tuple(self.text() for _ in range(count))
 
+    def numbers(self, letter: str, count: int) -> NDArray[Any]:
+        """`count` numbers of one struct letter, aligned to their size."""
+        kind = np.dtype(f"{self.order}{letter}")
+        if not count:
+            return np.zeros(0, kind)
+        begin = -(-self.at // kind.itemsize) * kind.itemsize
+        if begin + kind.itemsize * count > len(self.data):
+            raise self._cut(kind.itemsize * count, begin)
+        self.at = begin + kind.itemsize * count
+        return np.frombuffer(self.data, kind, count, begin)
+
     def doubles(self, count: int | None = None) -> NDArray[np.float64]:
         """`count` float64, or a sequence of them."""
-        if count is None:
-            count = self.unsigned()
-        if not count:
-            return np.zeros(0)
-        begin = -(-self.at // 8) * 8
-        if begin + 8 * count > len(self.data):
-            raise self._cut(8 * count, begin)
-        self.at = begin + 8 * count
-        return np.frombuffer(self.data, self.order + "f8", count, begin).astype(np.float64)
+        count = self.unsigned() if count is None else count
+        return self.numbers("d", count).astype(np.float64)
 
     def stamp_ns(self) -> int:
         """A builtin_interfaces/Time or Duration, ns."""

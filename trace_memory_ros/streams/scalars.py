@@ -1,0 +1,66 @@
+"""std_msgs Float32, Float64, Bool and integers: one number, `data`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trace_memory_ros.streams.base import Field, Plain, Values, finite, grouped
+from trace_memory_ros.streams.cdr import Cdr
+
+FIELDS = (Field("data"),)
+LETTERS = {
+    "Float32": "f",
+    "Float64": "d",
+    "Bool": "?",
+    "Int8": "b",
+    "Int16": "h",
+    "Int32": "i",
+    "Int64": "q",
+    "UInt8": "B",
+    "UInt16": "H",
+    "UInt32": "I",
+    "UInt64": "Q",
+}
+INTEGERS = {f"std_msgs/msg/{name}": letter for name, letter in LETTERS.items() if letter in "bhiqBHIQ"}
+
+
+@dataclass(frozen=True)
+class ScalarType:
+    """Implements `CommandType`; a Bool is 0 or 1, and commanded from 0.5 on."""
+
+    name: str
+    letter: str
+    stamped: bool = False
+    usual: tuple[str, ...] = ("data",)
+
+    def fields(self, name: str) -> tuple[Field, ...]:
+        return grouped(FIELDS, name, self.name)
+
+    def reader(self, fields: Sequence[str]) -> ScalarReader:
+        return ScalarReader(self.letter)
+
+    def compose(self, targets: Mapping[str, float], period_ns: int) -> Plain:
+        value = targets["data"]
+        if self.letter == "?":
+            return {"data": value >= 0.5}
+        return {"data": value if self.letter in "fd" else round(value)}
+
+
+class ScalarReader:
+    """Implements `RecordedReader`."""
+
+    def __init__(self, letter: str) -> None:
+        self._letter = letter
+
+    def live(self, message: Any) -> Values:
+        return finite(np.array([message.data], dtype=np.float64), ("data",))
+
+    def recorded(self, cdr: Cdr) -> Values:
+        return finite(cdr.numbers(self._letter, 1).astype(np.float64), ("data",))
+
+
+SCALARS = tuple(ScalarType(f"std_msgs/msg/{name}", letter) for name, letter in LETTERS.items())
