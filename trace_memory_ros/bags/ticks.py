@@ -13,22 +13,30 @@ from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
+from trace_memory_ros.observation.alignment import horizon_of
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 
-PATIENCE_TICKS = 40
-"""Log time, in ticks, that a tick waits for a silent stream: less than the aligner's horizon, so nothing is refused."""
+PATIENCE = 0.8
+"""Log time that a tick waits for a silent stream, as a share of the aligner's horizon: four seconds. It is less than
+the horizon, so nothing is refused meanwhile."""
 _FAR_NS = 2**62
 
 MessageHandler = Callable[[RawMessage], None]
+
+
+def patience_ms(config: ObservationConfig) -> int:
+    """Log time that a tick of a bag waits for a silent stream."""
+    return round(PATIENCE * horizon_of(config) * config.tick_period_ms)
 
 
 class SpanTicks:
     """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` hold what was lost.
 
     A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
-    40 ticks of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains, are
-    left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
+    four seconds of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains,
+    are left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
     topic -> what else is called with its messages, in log order.
     """
 
@@ -40,7 +48,7 @@ class SpanTicks:
         handlers: Mapping[str, MessageHandler] | None = None,
     ) -> None:
         config = recording.observation
-        self.observer = Observer(replace(config, deadline_ms=PATIENCE_TICKS * config.tick_period_ms), defer=True)
+        self.observer = Observer(replace(config, deadline_ms=patience_ms(config)), defer=True)
         self.feeder = Feeder(self.observer, recording)
         self.span = span
         self.unfinished = 0
