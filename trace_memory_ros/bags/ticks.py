@@ -21,6 +21,8 @@ from trace_memory_ros.observation.types import Observation
 PATIENCE = 0.8
 """Log time that a tick waits for a silent stream, as a share of the aligner's horizon: four seconds. It is less than
 the horizon, so nothing is refused meanwhile."""
+RAGGED_MS = 250
+"""Streams begin and end this far apart without being silent: images take longer on their way than joint states."""
 _FAR_NS = 2**62
 
 MessageHandler = Callable[[RawMessage], None]
@@ -97,10 +99,20 @@ class SpanTicks:
     def _flush(self) -> list[Observation]:
         """What was still waiting: all of it where a stream fell silent, none of it where the streams just end."""
         left = self.observer.poll(_FAR_NS)
-        if any(observation.faults for observation in left):
+        if any(self._silent(observation) for observation in left):
             return left
         self.unfinished = len(left)
         return []
+
+    def _silent(self, observation: Observation) -> bool:
+        """Whether a tick has a fault, other than that a stream with a short limit ended a little before the others."""
+        for stream in self.observer.config.streams:
+            if stream.name in observation.faults:
+                held_ns = observation.input_stamps_ns.get(stream.name, -_FAR_NS)
+                age_ms = (observation.stamp_ns - held_ns) / 1e6
+                if not stream.stale_after_ms < age_ms <= RAGGED_MS:
+                    return True
+        return False
 
     def _note_stuck(self) -> None:
         for stream, text in self.observer.aligner.stuck.items():
