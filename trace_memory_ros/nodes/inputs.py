@@ -15,7 +15,7 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.observation.alignment import Verdict
-from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig
 from trace_memory_ros.observation.sink import Sink
 
 After = Callable[[str, Verdict, int], None]
@@ -41,11 +41,11 @@ class InputSubscriptions:
     def __init__(self, node: Node, config: ObservationConfig, reliability: str, sink: Sink, after: After) -> None:
         self._sink = sink
         self._after = after
-        profile = qos.sensor(reliability)
         self.subscriptions: list[Any] = []
 
         def subscribe(kind: Any, stream: Any, callback: Callable[[str, Any], None]) -> None:
             handler = partial(callback, stream.name)
+            profile = (qos.sensor if isinstance(stream, CameraConfig) else qos.state)(reliability)
             self.subscriptions.append(node.create_subscription(kind, stream.topic, handler, profile))
 
         for camera in config.cameras:
