@@ -64,8 +64,8 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation))
     clock = UpdateClock(design.clock)
     px = design.observation.thumbnail_px
-    train_set = TrainingSet.build(training, state, design.depth, px, design.window)
-    held_set = TrainingSet.build(held_out, state, design.depth, px, design.window)
+    path = StatePath(state, design.depth, design.window, design.observation.tick_period_ms)
+    train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
     statistics = fit_statistics(train_set, state, clock)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
     return Data(builder, replace(builder, data=held_set))
@@ -79,7 +79,9 @@ def prepare_unpaired(
 ) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
     spread, px = action_spread(training), design.observation.thumbnail_px
-    path, apart = StatePath(state, design.depth, design.window), answers_diverge(training, spread)
+    period_ms = design.observation.tick_period_ms
+    path = StatePath(state, design.depth, design.window, period_ms)
+    apart = answers_diverge(training, spread, period_ms)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
