@@ -142,9 +142,13 @@ class Play:
         return picture
 
 
+def filled(type_name: str, plain: Mapping[str, Any]) -> Any:
+    pass
+
+
 def message(type_name: str, plain: Mapping[str, Any]) -> Any:
     """A message of the typestore; fields that are not given are zero or empty."""
-    return messages.filled(type_name, plain)
+    return filled(type_name, plain)
 
 
 def header(ns: int) -> dict[str, Any]:
@@ -209,9 +213,7 @@ def odometry(now: Moment) -> Any:
 
 def drive(now: Moment) -> Any:
     """What the base is told."""
-    return message(
-        "geometry_msgs/msg/Twist", {"linear": {"x": float(now.aim[0])}, "angular": {"z": float(now.aim[1])}}
-    )
+    return message("geometry_msgs/msg/Twist", {"linear": {"x": float(now.aim[0])}, "angular": {"z": float(now.aim[1])}})
 
 
 SIX = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -263,7 +265,9 @@ ROBOTS = {
                 Topic("/right/joint_states", fields.JOINTS, 250, joints_of(ARM, 6, velocities=True)),
                 Topic("/right/wrench", "geometry_msgs/msg/WrenchStamped", 100, wrench),
                 Topic("/left/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 0, 20), 0.001),
-                Topic("/right/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 6, 20), 0.001),
+                Topic(
+                    "/right/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 6, 20), 0.001
+                ),
             ),
         ),
         Robot(
