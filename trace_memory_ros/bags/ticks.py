@@ -109,7 +109,7 @@ class SpanTicks:
 
     def _silent(self, observation: Observation) -> bool:
         """Whether a tick has a fault, other than that a stream with a short limit ended a little before the others."""
-        for stream in self.observer.config.streams:
+        for stream in self.observer.config.inputs:
             if stream.name in observation.faults:
                 held_ns = observation.input_stamps_ns.get(stream.name, -_FAR_NS)
                 age_ms = (observation.stamp_ns - held_ns) / 1e6
