@@ -103,9 +103,13 @@ def _describe(data: BagData, plan: Prepared) -> None:
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
     names, state = plan.design.observation.state, plan.state
-    least = state.std.min()
-    still = [name for name, std, on in zip(names, state.std, state.active, strict=True) if on and std <= least]
-    lines.append(f"least spread of a state channel {least:.3g}: {', '.join(still)}")
+    still = [
+        name
+        for name, std, on, least in zip(names, state.std, state.active, plan.design.least_state, strict=True)
+        if on and std <= least
+    ]
+    if still:
+        lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
     if not data.labels:
         lines.append(
             "no branch is annotated: reads are taken anywhere, batches are not balanced, the stages of the curriculum "
