@@ -121,7 +121,7 @@ class DisturbedStreams:
         if key not in self._images:
             px = self.disturbance.image_px
             pixels = self._pictures[picture][: px // 2 if fault == "size" else px, :px]
-            message = messages.image(pixels, 0, encoding="bayer_rggb8" if fault == "encoding" else "rgb8")
+            message = messages.image(pixels, 0, encoding="8SC3" if fault == "encoding" else "rgb8")
             self._images[key] = bytes(typestore().serialize_cdr(message, fields.IMAGE))
         return self._images[key]
 

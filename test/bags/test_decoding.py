@@ -22,7 +22,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.ticks import SpanTicks, observations
 from trace_memory_ros.observation.config import BaseStreamConfig, CameraConfig, JointStreamConfig
-from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.images import prepare
 from trace_memory_ros.observation.observer import Observer
 
 TICKS = 12

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.image import Image
+from trace_memory_ros.observation.images import Image
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 

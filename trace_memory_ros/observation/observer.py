@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from trace_memory_ros.observation.alignment import NEVER_NS, HoldAligner, StreamCounters, Verdict
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.image import Buffer, Image
+from trace_memory_ros.observation.images import Buffer, Image
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.samples import InputError, SampleReader
+from trace_memory_ros.observation.samples import Deferred, InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 
 KEPT = 256
 """Samples kept per stream: over two seconds of 100 Hz joints, policy images of a few kB each."""
+KEPT_BYTES = 64 * 2**20
+"""Compressed images kept per camera until a condition asks for one: two seconds of 1 MB at 30 Hz."""
 
 
 class SampleStore:
@@ -65,6 +67,8 @@ class SampleStore:
             kept[stamp_ns] = Sample(stamp_ns, read(), arrival_ns)
         except InputError as error:
             kept[stamp_ns] = Sample(stamp_ns, None, arrival_ns, str(error))
-        while len(kept) > KEPT:
+        value = kept[stamp_ns].value
+        waiting_bytes = value.nbytes if isinstance(value, Deferred) else 0
+        while len(kept) > min(KEPT, max(1, KEPT_BYTES // max(1, waiting_bytes))):
             kept.popitem(last=False)
         return Verdict.ACCEPTED
