@@ -16,11 +16,13 @@ from trace_memory_ros.observation.images import (
     Buffer,
     Image,
     ImageError,
+    VideoDecoder,
     check_layout,
     decode,
     open_compressed,
     prepare,
     range_of,
+    refuse_colour,
 )
 from trace_memory_ros.observation.types import Observation
 
@@ -75,11 +77,12 @@ class SampleReader:
         }
         self._columns: dict[str, tuple[tuple[str, ...], list[int]]] = {}
         self._ranges_m = {camera.name: range_of(camera) for camera in config.cameras}
+        self._decoders = {camera.name: VideoDecoder() for camera in config.cameras if camera.transport == "video"}
         self._base = None if config.base_masked or config.base is None else config.base.name
         self.reset()
 
     def reset(self) -> None:
-        """Let cameras come with another size."""
+        """Let cameras come with another size; video goes on."""
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def image(
@@ -104,6 +107,18 @@ class SampleReader:
             raise InputError(str(error)) from error
         self._check_size(camera, packed.size)
         return Deferred(partial(packed.policy_image, self.config.image_px), len(packed.data))
+
+    def video(self, camera: str, data: Buffer, format: str) -> Image | Deferred:  # noqa: A002
+        """A packet of a camera of transport `video` to a policy image `(P, P, 3)` uint8; each must come, in order."""
+        try:
+            refuse_colour(f"video of format {format!r}", self._ranges_m[camera])
+            picture = self._decoders[camera].push(data, format)
+        except ImageError as error:
+            raise InputError(str(error)) from error
+        if not self._defer:
+            return self.rgb(camera, picture.rgb())
+        self._check_size(camera, picture.size)
+        return Deferred(partial(picture.policy_image, self.config.image_px), picture.nbytes)
 
     def rgb(self, camera: str, pixels: Image) -> Image:
         """`(h, w, 3)` uint8 RGB to a policy image `(P, P, 3)` uint8."""

@@ -1,10 +1,11 @@
 """Every image's way into the package: message fields to RGB, RGB to the square sizes that policy and memory see."""
 
 from trace_memory_ros.observation.images.compressed import PackedImage, decode_compressed, open_compressed
-from trace_memory_ros.observation.images.depth import DEPTH_RANGE_M, depth_to_rgb, range_of
+from trace_memory_ros.observation.images.depth import DEPTH_RANGE_M, depth_to_rgb, range_of, refuse_colour
 from trace_memory_ros.observation.images.raw import ENCODINGS, check_layout, decode
 from trace_memory_ros.observation.images.sizes import prepare, thumbnails
 from trace_memory_ros.observation.images.types import Buffer, Image, ImageError, Range
+from trace_memory_ros.observation.images.video import VideoDecoder
 
 __all__ = [
     "DEPTH_RANGE_M",
@@ -14,6 +15,7 @@ __all__ = [
     "ImageError",
     "PackedImage",
     "Range",
+    "VideoDecoder",
     "check_layout",
     "decode",
     "decode_compressed",
@@ -21,5 +23,6 @@ __all__ = [
     "open_compressed",
     "prepare",
     "range_of",
+    "refuse_colour",
     "thumbnails",
 ]
