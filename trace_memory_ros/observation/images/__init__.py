@@ -1,6 +1,6 @@
 """Every image's way into the package: message fields to RGB, RGB to the square sizes that policy and memory see."""
 
-from trace_memory_ros.observation.images.compressed import PackedImage, decode_compressed, open_compressed
+from trace_memory_ros.observation.images.compressed import PackedImage, decode_compressed, open_compressed, reduction
 from trace_memory_ros.observation.images.depth import DEPTH_RANGE_M, depth_to_rgb, range_of, refuse_colour
 from trace_memory_ros.observation.images.raw import ENCODINGS, check_layout, decode
 from trace_memory_ros.observation.images.sizes import prepare, thumbnails
@@ -23,6 +23,7 @@ __all__ = [
     "open_compressed",
     "prepare",
     "range_of",
+    "reduction",
     "refuse_colour",
     "thumbnails",
 ]
