@@ -153,10 +153,9 @@ def test_a_packet_that_the_decoder_refuses_is_named_until_the_next_key_frame() -
 @pytest.mark.parametrize("encoder", ["x264 medium", "x265 medium"])
 def test_reordered_pictures_are_never_shown_for_one_another(encoder: str) -> None:
     out = decode(packets(encoder, b_frames=2), codec(encoder))
-    shown = [image for image in out if not isinstance(image, str)]
-    assert len(shown) < COUNT
     reasons = [image for image in out if isinstance(image, str)]
-    assert any("order" in reason or "no picture at once" in reason for reason in reasons)
+    assert len(reasons) == COUNT
+    assert "no picture at once" in reasons[0]
     assert all("B-frames" in reason for reason in reasons)
 
 
