@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import Image, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 
 from studies.parity.disturbed_streams import START_NS, Disturbance, DisturbedStreams, Event
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
@@ -146,9 +146,9 @@ class LiveRun:
 
 
 def kind_of(stream: StreamConfig) -> type:
-    """The message class of a stream of raw images, joints or odometry."""
+    """The message class of a stream of images, joints or odometry."""
     if isinstance(stream, CameraConfig):
-        return Image
+        return CompressedImage if stream.transport == "compressed" else Image
     return Odometry if isinstance(stream, BaseStreamConfig) else JointState
 
 
