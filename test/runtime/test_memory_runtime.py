@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryInput, Readout
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import CheckpointError, load, save
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
