@@ -63,16 +63,13 @@ def stem(path: Path) -> str:
 def find_bags(folder: Path) -> list[Path]:
     """Bags at or below `folder`, in order of name: folders with metadata.yaml or storage files.
 
-    Of files that hold one run in several forms one is given. Raises BagFault where there is no bag.
+    Of files that hold one run in several forms one is given. ROS 1 bags are among them, to be refused by name, unless
+    a bag of the same name lies beside. Raises BagFault where there is none.
     """
     if folder.is_file() or not folder.exists():
         return [folder]
     found = _bags_below(folder)
     if not found:
-        old = sorted(folder.rglob("*" + ROS1))
-        if old:
-            what = f"holds {len(old)} ROS 1 bags and none of ROS 2"
-            raise BagFault(folder, what, "folder", CONVERT.format(folder))
         raise BagFault(folder, "holds no bag", "folder", "give a folder of bags, or a bag")
     return found
 
@@ -121,6 +118,8 @@ def _bags_below(folder: Path) -> list[Path]:
         return [folder]
     files = [entry for entry in entries if is_storage(entry)]
     bags = [bag for entry in entries if entry.is_dir() for bag in _bags_below(entry)]
+    beside = {stem(entry) for entry in entries if entry in files or entry in bags}
+    bags += [entry for entry in entries if entry.suffix == ROS1 and entry.is_file() and entry.stem not in beside]
     if files and len({_series(path) for path in files}) == 1:
         return [folder, *bags]
     return [*_one_form(files), *bags]
@@ -176,7 +175,7 @@ def _untwinned(bag: Path, files: list[Path]) -> tuple[list[Path], list[BagFault]
 def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
     layout = BagLayout(bag, sorted(present, key=_part))
     try:
-        information = _plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        information = plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
         names = [Path(str(name)).name for name in information["relative_file_paths"]]
         counts: dict[str, int] = {}
         for topic in information["topics_with_message_count"]:
@@ -218,7 +217,7 @@ def _formats(bag: Path, information: Any) -> list[BagFault]:
     return found
 
 
-def _plain_yaml(text: str) -> Any:
+def plain_yaml(text: str) -> Any:
     """As `yaml.safe_load`, by the C library where PyYAML has it: metadata can be longer to read than its bag."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
