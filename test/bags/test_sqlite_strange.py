@@ -200,3 +200,20 @@ def test_other_oddities_are_said(tmp_path: Path, statement: str, said: str) -> N
     except BagFault as fault:
         faults = "\n".join(map(str, (*fault.also, fault)))
     assert said in faults
+
+
+def test_pages_that_stand_in_for_others_end_and_give_each_message_once(tmp_path: Path) -> None:
+    whole = made(tmp_path / "whole.db3").read_bytes()
+    expected = read(tmp_path / "whole.db3")[0]
+    path, pages = tmp_path / "run.db3", len(whole) // 4096
+    for source in range(1, pages):
+        for target in range(1, pages, 3):
+            content = bytearray(whole)
+            content[4096 * target : 4096 * (target + 1)] = whole[4096 * source : 4096 * (source + 1)]
+            path.write_bytes(content)
+            try:
+                found, faults = read(path)
+            except BagFault as fault:
+                found, faults = [], str(fault)
+            assert len(found) <= len(expected)
+            assert faults or sorted(found) == sorted(expected), (source, target)
