@@ -102,7 +102,7 @@ def assert_taught(episode: BagEpisode, verdict: BagVerdict, late: int = 0) -> No
         ]
     else:
         assert verdict.grade is Grade.OK, str(verdict)
-    assert len(from_episodes([episode]).episodes) == 1
+    assert len(from_episodes([episode], 100).episodes) == 1
 
 
 def assert_refused(episode: BagEpisode, verdict: BagVerdict, what: str, remedy: str) -> None:
@@ -112,7 +112,7 @@ def assert_refused(episode: BagEpisode, verdict: BagVerdict, what: str, remedy: 
     (fault,) = (fault for fault in verdict.faults if what in fault.what)
     assert remedy in fault.remedy and "topic /command (actions), episode 0" in fault.where, str(verdict)
     with pytest.raises(ValueError, match="nothing to learn from") as refusal:
-        from_episodes([episode])
+        from_episodes([episode], 100)
     assert what in str(refusal.value) and remedy in str(refusal.value)
 
 
@@ -179,7 +179,7 @@ def test_of_commands_half_of_which_have_no_stamp_the_others_are_used(tmp_path: P
     ]
     known = np.isfinite(episode.actions).all(axis=1)
     assert np.array_equal(np.flatnonzero(known), np.arange(TICKS // 2))
-    (demo,) = from_episodes([episode]).episodes
+    (demo,) = from_episodes([episode], 100).episodes
     assert demo.ticks == TICKS // 2
 
 
@@ -212,7 +212,7 @@ def test_only_the_part_in_doubt_loses_its_labels(tmp_path: Path) -> None:
     (fault,) = verdict.faults
     assert "topic /wheel/commands (actions)" in fault.where and "motion" not in fault.what
     with pytest.raises(ValueError, match="the recorder's clock is 5.0 s behind"):
-        from_episodes([episode])
+        from_episodes([episode], 100)
     (episode,), _ = decode_bag(tmp_path / "bag", replace(both, log_offset_ms=-4999))
     assert episode.actions is not None and episode.actions[7].tolist()[4] == 6.0
 
@@ -227,7 +227,7 @@ def test_a_received_stream_beside_stamped_ones_needs_the_recorders_clock(tmp_pat
     (fault,) = (fault for fault in verdict.faults if "no command labels a tick" in fault.what)
     assert "topic /odom (odom), episode 0" in fault.where and "log_offset_ms: -299" in fault.remedy
     with pytest.raises(ValueError, match="is stamped when received"):
-        from_episodes([episode])
+        from_episodes([episode], 100)
     (episode,), verdict = decode_bag(bag, replace(config, observation=mixed, log_offset_ms=-299))
     assert episode.actions is not None
     assert np.array_equal(episode.actions[9], targets(9).astype(np.float32))

@@ -43,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
     )
     parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
-    parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: 20)")
+    parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: two seconds)")
     parser.add_argument("--steps", type=int, help="steps of the joint phase (default: the recipe's)")
     parser.add_argument(
         "--policy-from", type=Path, metavar="CHECKPOINT", help="start from this policy, its adapter excepted"

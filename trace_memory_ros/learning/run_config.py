@@ -58,16 +58,20 @@ class AddressSection:
 
 @dataclass(frozen=True)
 class PolicySection:
-    """A family by name, its own options, actions per prediction, and the checkpoint that its weights start from."""
+    """A family by name, its own options, and the checkpoint that its weights start from.
+
+    chunk: actions per prediction, in ticks; None for two seconds of them.
+    """
 
     family: str = "act"
     options: Mapping[str, Any] = field(default_factory=dict)
-    chunk: int = 20
+    chunk: int | None = None
     start: str | None = None
 
     def __post_init__(self) -> None:
         require_text(self.family, "policy.family")
-        require_int(self.chunk, "policy.chunk", 1)
+        if self.chunk is not None:
+            require_int(self.chunk, "policy.chunk", 1)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.memory import ElmurMemory
+from trace_memory_ros.memory.first_frame import FirstFrameConfig, FirstFrameMemory
 from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
@@ -146,6 +147,7 @@ def _check_options(name: str, config: type[DataclassInstance], options: Mapping[
 
 
 register("trace", TraceConfig, TraceMemory)
+register("first_frame", FirstFrameConfig, FirstFrameMemory)
 register("gru", GruConfig, GruMemory)
 register("none", NoneConfig, NoneMemory)
 register("prism", PrismConfig, PrismMemory)

@@ -21,10 +21,14 @@ from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.observation.periods import ticks_in
+from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
 
+CHUNK_MS = 2_000
+"""How far ahead an action chunk reaches."""
 NEAR_MS = 500
 """How long after a branch the robot's own motion does not yet show which way it goes."""
 START_SHARE = 0.2
@@ -38,17 +42,17 @@ _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
 @dataclass(frozen=True)
 class BagOptions:
-    """What can be chosen. memory_options, policy_options: None for a robot's usual ones, see `sizes`.
+    """What can be chosen. memory_options: None for a robot's usual ones, see `sizes`.
 
-    depth: of signatures; clock: None to choose one from the data; state_floor: see `fit_state`. Raises ValueError
-    naming the value.
+    depth: of signatures; clock: None to choose one from the data; chunk: in ticks, None for `CHUNK_MS`; policy_options:
+    over those that follow from the tick period; state_floor: see `fit_state`. Raises ValueError naming the value.
     """
 
     memory: str = "trace"
     depth: int = 2
     window: PathWindow | None = None
     clock: ClockRule | None = None
-    chunk: int = 20
+    chunk: int | None = None
     state_floor: float = STATE_STD_FLOOR
     policy: str = "act"
     memory_options: Mapping[str, Any] | None = None
@@ -59,7 +63,7 @@ class BagOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= 4:
             raise ValueError(f"signature depth is {self.depth}: use 1 to 4")
-        if self.chunk < 1 or self.state_floor <= 0:
+        if (self.chunk is not None and self.chunk < 1) or self.state_floor <= 0:
             raise ValueError(f"chunk is {self.chunk}, state floor {self.state_floor}: both must be positive")
 
 
@@ -82,14 +86,25 @@ def bag_design(
         clock=clock,
         depth=options.depth if addressed else 0,
         window=options.window if addressed else None,
-        chunk=options.chunk,
+        chunk=options.chunk or chunk_ticks(recording.observation.tick_period_ms),
         policy=options.policy,
-        policy_options=options.policy_options,
+        policy_options={**_at_period(options.policy, recording.observation.tick_period_ms), **options.policy_options},
         width=options.width,
         slots=options.slots,
         actions=recording.actions,
     )
     return design, state
+
+
+def chunk_ticks(period_ms: int) -> int:
+    """An even number of ticks, which a diffusion policy's U-Net can halve."""
+    return 2 * ticks_in(CHUNK_MS / 2, period_ms)
+
+
+def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
+    """What a policy family counts in ticks, at the robot's own rate. Raises UnknownFamily."""
+    at_period = families.family(policy).at_period
+    return {} if at_period is None else at_period(period_ms)
 
 
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +139,7 @@ def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstra
     takes a fixed number of steps.
     """
     shares = replace(recipe.shares, start=START_SHARE)
-    recipe = replace(recipe, branch_reach=max(2, round(NEAR_MS / tick_period_ms)), shares=shares)
+    recipe = replace(recipe, branch_reach=ticks_in(NEAR_MS, tick_period_ms, 2), shares=shares)
     if len({demo.answers[0] for demo in training if demo.answers}) > 1:
         return recipe
     first = recipe.memory_first
