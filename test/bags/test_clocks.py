@@ -262,6 +262,19 @@ def test_an_episode_cut_by_stamps_tells_of_commands_by_another_clock(tmp_path: P
     assert "3600.0 s behind joints" in fault.what
 
 
+def test_an_episode_cut_by_stamps_tells_of_a_recorder_behind(tmp_path: Path) -> None:
+    entries = tiny.recording_of(40) + tiny.episode_entries(20, 10, 0)
+    for entry in entries:
+        entry.log_ns -= 5 * SECOND_NS
+    config = replace(recording("received"), episodes=EpisodeRule("topic", "episode"))
+    (episode,), verdict = decode_bag(write(tmp_path / "bag", entries), config)
+    assert episode.actions is not None and np.isnan(episode.actions).all()
+    (fault,) = verdict.faults
+    assert "the recorder's clock is 5.0 s behind" in fault.what
+    (episode,), _ = decode_bag(tmp_path / "bag", replace(config, log_offset_ms=-4999))
+    assert episode.actions is not None and np.isfinite(episode.actions[1:]).all()
+
+
 def test_training_says_so_and_goes_on_with_the_other_bags(tmp_path: Path) -> None:
     good, bad = Bag().write(tmp_path / "good"), Bag(0, lambda ns: ns - 60 * SECOND_NS).write(tmp_path / "bad")
     told: list[BagVerdict] = []

@@ -106,7 +106,7 @@ class EpisodeClocks:
         reference, lag_ns = self._reference(), track.marks.lag_ns
         offset_ns = self._recording.log_offset_ns
         if track.part.stamp == "received":
-            if reference is None or not track.received:
+            if reference is None or not track.seen:
                 return None
             own_ns = reference[1].lag_ns
             assert own_ns is not None
