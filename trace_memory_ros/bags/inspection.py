@@ -15,9 +15,10 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.survey import TopicSurvey, merged, survey
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 
 TICK_MS = 100
 LEAST_STALE_MS = 100
@@ -237,7 +238,7 @@ def _actions(proposal: Proposal) -> ActionConfig | None:
     for other in others:
         proposal.notes.append(f"{other} carries commands too and is left out: one topic must name every actuator")
     proposal.uses[topic] = "actions"
-    return ActionConfig(_relative(topic), kind, commands[topic].main_names)
+    return ActionConfig.of_kind(_relative(topic), kind, commands[topic].main_names)
 
 
 def _tick_period(proposal: Proposal) -> int:

@@ -33,6 +33,7 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
@@ -47,7 +48,7 @@ Pairs = Sequence[tuple[Demonstration, Demonstration]]
 class Design:
     """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these.
 
-    action_units: empty for rad. spread: least spread by unit, over what is usual.
+    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual.
     """
 
     memory: str
@@ -62,7 +63,7 @@ class Design:
     chunk: int = 20
     policy: str = "act"
     policy_options: Mapping[str, Any] = field(default_factory=dict)
-    action_units: tuple[str, ...] = ()
+    actions: ActionConfig | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -72,8 +73,8 @@ class Design:
 
     @property
     def least_action(self) -> NDArray[np.float64]:
-        """What actions `(A,)` are divided by at least."""
-        units = self.action_units or ("rad",) * len(self.action_names)
+        """What actions `(A,)` are divided by at least; without a description they are angles."""
+        units = ("rad",) * len(self.action_names) if self.actions is None else self.actions.units
         return ACTION_SHARE * least_spread(units, self.spread)
 
 
@@ -108,8 +109,11 @@ def prepare_unpaired(
 
 
 def action_channels(design: Design) -> list[int]:
-    """State channel that each action moves, found by name; -1 for none."""
-    channels = (design.observation.channel_moved_by(name) for name in design.action_names)
+    """State channel that each action moves, found by name; -1 for none, and for what is relative to it already."""
+    channels = [design.observation.channel_moved_by(name) for name in design.action_names]
+    if design.actions is not None:
+        rows = design.actions.relative_rows(design.observation)
+        channels = [channel if row < 0 else None for channel, row in zip(channels, rows, strict=True)]
     return [-1 if channel is None else channel for channel in channels]
 
 
@@ -217,6 +221,7 @@ def save_checkpoint(
         signature_window=design.window,
         task=task,
         policy=PolicyConfig(design.policy, agent.policy.config.to_dict()),
+        actions=design.actions,
         training=training,
     )
     statistics = builder.statistics

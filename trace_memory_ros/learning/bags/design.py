@@ -96,6 +96,7 @@ def bag_design(
         width=options.width,
         slots=options.slots,
         spread=options.spread,
+        actions=recording.actions,
     )
     return design, state
 
