@@ -102,8 +102,9 @@ def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_
     assert [[one.output for one in s.selected] for s in recording.observation.streams] == [["a", "b"], ["c"]]
     assert recording.actions is not None
     assert (recording.actions.topic, recording.actions.kind) == ("leader/joint_states", "joint_state")
-    notes = " ".join(proposal.notes)
-    assert "is depth and left out" in notes and "repeats /camera/color/image_raw" in notes
+    why = {one.topic: one.why for one in proposal.passed_over}
+    assert "depth" in why["/camera/depth/image_raw"]
+    assert "repeats /camera/color/image_raw" in why["/camera/color/image_raw/compressed"]
 
 
 def test_episodes_and_branches_are_found(tmp_path: Path) -> None:
@@ -125,12 +126,18 @@ def without(topics: tuple[str, ...]) -> list[Entry]:
 
 @pytest.mark.parametrize(
     ("topics", "missing"),
-    [(("front/image", "hand/image"), "a camera"), (("joint_states",), "joint positions"), (("command",), "commands")],
+    [
+        (("front/image", "hand/image"), "a camera"),
+        (("joint_states", "odom"), "joint positions"),
+        (("joint_states",), "joint positions"),
+        (("command",), "commands"),
+    ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, topics: tuple[str, ...], missing: str) -> None:
     proposal = inspect(write(tmp_path / "bag", without(topics)))
     assert any(text.startswith(missing) for text in proposal.missing)
-    assert (proposal.recording is None) == (missing != "commands")
+    # A base is a robot too.
+    assert (proposal.recording is None) == (missing == "a camera" or "odom" in topics)
 
 
 def change_names(entry: Entry, tick: int) -> None:
