@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,7 +23,10 @@ from trace_memory_ros.streams.cdr import Cdr, CdrError
 from trace_memory_ros.streams.registry import names, stream_type
 
 SURVEY_NS = 60_000_000_000
-"""Only the first minute is looked at closely."""
+"""Only the first minute of each topic is looked at closely."""
+SURVEY_MESSAGES = 30_000
+_LONGEST_NS = 10_000_000_000
+_PASSED_OVER, _PASSED_OVER_BYTES = 2000, 2**25
 IMAGES = {type_name: transport for transport, type_name in TRANSPORTS.items()}
 """How the pictures of a message type come."""
 READ = frozenset({*IMAGES, *names()})
@@ -216,12 +219,51 @@ def _refusal(transport: str, content: Picture) -> str:
 
 
 def survey(reader: BagReader) -> dict[str, TopicSurvey]:
-    """Every topic by name; those whose messages the package can read are looked into."""
+    """Every topic by name; those whose messages the package can read are looked into, each from its own begin."""
     found = {name: TopicSurvey(info) for name, info in reader.topics.items()}
-    readable = [name for name, info in reader.topics.items() if info.type_name in READ and info.messages]
-    for raw in reader.messages(readable, reader.begin_ns, reader.begin_ns + SURVEY_NS):
-        found[raw.topic].take(raw)
+    windows = {name: _Window() for name, info in reader.topics.items() if info.type_name in READ and info.messages}
+    begin_ns: int | None = None
+    while open_ := {name for name, window in windows.items() if not window.full}:
+        begin_ns = _look(reader.messages(open_, begin_ns), found, windows)
+        if begin_ns is None:
+            break
     return found
+
+
+def _look(messages: Iterator[RawMessage], found: dict[str, TopicSurvey], windows: Mapping[str, _Window]) -> int | None:
+    """Take messages until too many are of topics that were looked at enough; from when on to go on without these."""
+    last_ns = passed = size = 0
+    for raw in messages:
+        # All that was logged at one time belongs to one look.
+        if raw.log_ns > last_ns and (passed > _PASSED_OVER or size > _PASSED_OVER_BYTES):
+            return raw.log_ns
+        last_ns = raw.log_ns
+        window = windows[raw.topic]
+        if window.full:
+            passed, size = passed + 1, size + len(raw.data)
+        else:
+            window.take(raw.log_ns)
+            found[raw.topic].take(raw)
+    return None
+
+
+@dataclass
+class _Window:
+    """How long a topic has been looked at, in log time; a long pause or one time of another clock counts little."""
+
+    messages: int = 0
+    looked_ns: int = 0
+    last_ns: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.looked_ns >= SURVEY_NS or self.messages >= SURVEY_MESSAGES
+
+    def take(self, log_ns: int) -> None:
+        if self.messages:
+            self.looked_ns += min(max(log_ns - self.last_ns, 0), _LONGEST_NS)
+        self.messages += 1
+        self.last_ns = log_ns
 
 
 def merged(surveys: Sequence[Mapping[str, TopicSurvey]]) -> dict[str, TopicSurvey]:
