@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.dataset import ACTION_STD_FLOOR, Statistics, TrainingSet, known_actions
+from trace_memory_ros.learning.dataset import ACTION_STD_FLOOR, StatePath, Statistics, TrainingSet, known_actions
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import Recipe
@@ -54,12 +54,10 @@ def remember(
     """Adopt the memory of `checkpoint`, frozen, for chunks of `chunk` ticks."""
     model = MemoryModel.from_checkpoint(checkpoint).requires_grad_(False)
     config = checkpoint.config
-    rows = config.observation.path_rows
     px, depth, clock = config.observation.thumbnail_px, config.signature_depth, UpdateClock(config.clock)
-    sets = [
-        TrainingSet.build(pairs, model.state, depth, px, config.signature_window, rows)
-        for pairs in (training, held_out)
-    ]
+    rows = config.observation.path_rows
+    path = StatePath(model.state, depth, config.signature_window, config.observation.tick_period_ms, rows)
+    sets = [TrainingSet.build(pairs, path, px) for pairs in (training, held_out)]
     actions = known_actions([episode.demo for episode in sets[0].episodes])
     spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
     statistics = Statistics(model.state, model.xi, model.delta, actions.mean(axis=0), spread)

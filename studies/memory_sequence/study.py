@@ -25,7 +25,7 @@ from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import decisions_right
-from trace_memory_ros.learning.dataset import TrainingSet
+from trace_memory_ros.learning.dataset import StatePath, TrainingSet
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
@@ -201,9 +201,9 @@ def _builders(
     design = replace(row_design("none"), depth=depth, window=window)
     demonstrated, varied, *others = _episodes(plan)
     demonstrations, _ = build.prepare(design, demonstrated, others[0])
-    state = demonstrations.statistics.state
+    path = StatePath(demonstrations.statistics.state, depth, window, design.observation.tick_period_ms)
     px = design.observation.thumbnail_px
-    sets = [TrainingSet.build(pairs, state, depth, px, window).episodes for pairs in (varied, *others)]
+    sets = [TrainingSet.build(pairs, path, px).episodes for pairs in (varied, *others)]
     # The images are thumbnails already: kept once, whatever the address.
     shared = [TrainingSet([replace(episode, thumbnails=episode.demo.images) for episode in s]) for s in sets]
     training, held_out, *columns = (replace(demonstrations, data=data) for data in shared)

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rclpy.qos import QoSProfile
+
 from studies.parity.disturbed_streams import START_NS, Disturbance, DisturbedStreams, Event
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import qos
@@ -22,7 +24,7 @@ from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
 from trace_memory_ros.observation.alignment import HoldAligner
-from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.checkpoint import load
 
 NODE = "memory_node"
@@ -56,23 +58,24 @@ class RunPlan:
 class LiveRun:
     """Publishes, subscribes and records from one thread, never more than two ticks ahead of the node.
 
-    A stream's queues hold 50 messages on every side, so nothing is lost on the way that was not meant to be.
+    A stream's queues hold more than two ticks of messages on every side, so nothing is lost on the way that was not
+    meant to be.
     """
 
     def __init__(self, client: NodeClient, plan: RunPlan, config: ObservationConfig) -> None:
         self._client, self._plan, self._config = client, plan, config
         self._patient = plan.deadline_ms >= PATIENCE_S * 1000
         self.streams = DisturbedStreams(config, plan.seconds, plan.disturbance, plan.seed)
-        profile, node = qos.sensor("reliable"), client.node
-        inputs = [BagTopic(stream.topic, kind_of(stream), profile) for stream in config.inputs]
-        aside = [BagTopic(f"{ASIDE}/{topic.name}", topic.kind, profile) for topic in inputs]
+        node = client.node
+        inputs = [BagTopic(stream.topic, kind_of(stream), profile_of(stream)) for stream in config.inputs]
+        aside = [BagTopic(f"{ASIDE}/{topic.name}", topic.kind, topic.qos) for topic in inputs]
         self._outputs = [
             BagTopic("memory/condition", MemoryCondition, qos.CONDITION),
             BagTopic("memory/diagnostics", MemoryDiagnostics, qos.CONDITION),
         ]
         self._recorded = [*inputs, *self._outputs]
         self._publishers: dict[str, Any] = {
-            t.name: node.create_publisher(t.kind, t.name, profile) for t in (*inputs, *aside)
+            t.name: node.create_publisher(t.kind, t.name, t.qos) for t in (*inputs, *aside)
         }
         self._received = dict.fromkeys((t.name for t in (*self._recorded, *aside)), 0)
         self._sent = dict.fromkeys(self._publishers, 0)
@@ -147,6 +150,11 @@ def kind_of(stream: StreamConfig) -> type:
     """The message class of a stream."""
     kind: type = message_class(stream.message_type, stream.name)
     return kind
+
+
+def profile_of(stream: StreamConfig) -> QoSProfile:
+    """Reliable, as memory_node subscribes."""
+    return (qos.sensor if isinstance(stream, CameraConfig) else qos.state)("reliable")
 
 
 def run_live(plan: RunPlan, log_dir: Path) -> dict[str, Any]:

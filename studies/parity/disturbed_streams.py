@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +24,14 @@ _STAMP_AT = 4
 class Disturbance:
     """How the streams are disturbed; shares are of a stream's messages.
 
-    jitter_ms, latency_ms: largest shift of a stamp, and of the time on the way, across streams. burst_every_s: seconds
-    between dropouts of `burst_s` of one stream after the other. damaged: images of an unknown encoding or another size,
-    joints that are NaN or missing. late_every_s: seconds between spells of `late_s` in which the last camera comes late
-    by that much. recorder_only, node_only: shares that one side alone receives.
+    camera_hz: of all cameras, or of each in turn. jitter_ms, latency_ms: largest shift of a stamp, and of the time on
+    the way, across streams. burst_every_s: seconds between dropouts of `burst_s` of one stream after the other.
+    damaged: images of an unknown encoding or another size, joints that are NaN or missing. late_every_s: seconds
+    between spells of `late_s` in which the last camera comes late by that much. recorder_only, node_only: shares that
+    one side alone receives.
     """
 
-    camera_hz: float = 30.0
+    camera_hz: float | Sequence[float] = 30.0
     joint_hz: float = 50.0
     image_px: int = 64
     jitter_ms: float = 8.0
@@ -130,8 +131,7 @@ class DisturbedStreams:
     def _stream(self, index: int, stream: StreamConfig) -> Iterator[Event]:
         """A stream's messages with their disturbances; each keeps its place unless it is reordered."""
         how, rng = self.disturbance, self._rng
-        camera = isinstance(stream, CameraConfig)
-        step_ns = round(1e9 / (how.camera_hz if camera else how.joint_hz))
+        step_ns = round(1e9 / self._rate(index, stream))
         jitter = min(how.jitter_ms * MS, 0.4 * step_ns)
         newest_ns = 0
         overtaken: Event | None = None
@@ -157,6 +157,11 @@ class DisturbedStreams:
                 yield replace(message, at_ns=newest_ns)
                 newest_ns += 1
             overtaken = None
+
+    def _rate(self, index: int, stream: StreamConfig) -> float:
+        """Hz. Cameras are the first streams."""
+        hz = self.disturbance.camera_hz if isinstance(stream, CameraConfig) else self.disturbance.joint_hz
+        return hz[index] if isinstance(hz, Sequence) else hz
 
     def _event(self, at_ns: int, stream: StreamConfig, stamp_ns: int, number: int, fate: NDArray[np.float64]) -> Event:
         how, fault = self.disturbance, ""

@@ -92,7 +92,7 @@ def _training_side(checkpoint: Checkpoint, episode: BagEpisode) -> tuple[BatchBu
     path = config.observation.path_of(normal)
     xi = signatures(path, config.signature_depth, config.signature_window)
     small = thumbnails(images, config.observation.thumbnail_px)
-    seen = Episode(demo, NO_TICKS, NO_TICKS, small, normal, path, xi)
+    seen = Episode(demo, NO_TICKS, NO_TICKS, small, normal, path, xi, config.observation.tick_period_ms)
     nothing = np.zeros(1, np.float32)
     statistics = Statistics(model.state, model.xi, model.delta, nothing, nothing + 1.0)
     builder = BatchBuilder(_Episodes([seen]), statistics, UpdateClock(config.clock), 1)

@@ -35,8 +35,8 @@ from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 TICKS, QUICK_TICKS = 3000, 200
 SIDE_TICKS, QUICK_SIDE_TICKS = 400, 150
-TICK_S = 0.1
 SCAN_TARGET = 1e-5
+TICK_S = 0.1
 MEMORIES = ("trace", "gru", "none")
 """Beyond these, the ports of DDS would lie in the range that Linux gives to outgoing connections."""
 SIDES: dict[str, Figures] = {
@@ -130,16 +130,25 @@ def _side(out_dir: Path, kind: str, memory: str, ticks: int, seed: int) -> Calla
 
 
 def record_live(
-    folder: Path, checkpoint: Path, ticks: int, seed: int, deadline_ms: int = 60_000, disturbance: Figures | None = None
+    folder: Path,
+    checkpoint: Path,
+    ticks: int,
+    seed: int,
+    deadline_ms: int = 60_000,
+    disturbance: Figures | None = None,
+    tick_s: float = TICK_S,
 ) -> Figures:
-    """Let memory_node run over DDS and record it into `folder`/bag. Raises ValueError with the reason if it failed."""
+    """Let memory_node run over DDS and record it into `folder`/bag; tick_s: the checkpoint's tick period.
+
+    Raises ValueError with the reason if it failed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.json"
     claim = DomainClaim()
     settings = {
         "checkpoint": str(checkpoint.resolve()),
         "bag": str((folder / "bag").resolve()),
-        "seconds": ticks * TICK_S,
+        "seconds": ticks * tick_s,
         "seed": seed,
         "deadline_ms": deadline_ms,
         "domain_id": claim.id,

@@ -25,7 +25,7 @@ def test_a_bag_holds_what_the_simulator_showed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(episode.images, demonstration.images)
     np.testing.assert_array_equal(episode.state, demonstration.state)
     np.testing.assert_array_equal(episode.actions, demonstration.actions)
-    data = from_episodes([episode])
+    data = from_episodes([episode], 100)
     assert data.labels == ("right",)
     assert data.episodes[0].decision_ticks == demonstration.decision_ticks
     assert data.episodes[0].usable is None

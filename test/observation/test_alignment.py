@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trace_memory_ros.observation.alignment import AlignedTick, HoldAligner, Verdict
+from trace_memory_ros.observation.alignment import MOST_UNANCHORED, AlignedTick, HoldAligner, Verdict, horizon_of
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 
 MS = 1_000_000
@@ -16,11 +16,11 @@ DEADLINE_MS = 200
 NAMES = ("front", "wrist", "joints")
 
 
-def make_config(stale_after_ms: float = 250) -> ObservationConfig:
+def make_config(stale_after_ms: float = 250, period_ms: int = PERIOD_MS) -> ObservationConfig:
     return ObservationConfig(
         cameras=tuple(CameraConfig(name, f"camera/{name}", stale_after_ms) for name in NAMES[:2]),
         streams=(SensorConfig("joints", "joint_states", stale_after_ms, select={"position": ("a", "b")}),),
-        tick_period_ms=PERIOD_MS,
+        tick_period_ms=period_ms,
         deadline_ms=DEADLINE_MS,
     )
 
@@ -237,6 +237,56 @@ def test_fast_streams_keep_one_sample_per_tick() -> None:
     for stamp in np.arange(1, 4_000_000_000, 1_000_000).tolist():
         aligner.push("joints", stamp, stamp, 0)
     assert len(aligner._lanes["joints"].pending) == 40
+
+
+@pytest.mark.parametrize(
+    ("period_ms", "ticks"), [(10, 500), (20, 250), (33, 152), (50, 100), (100, 50), (200, 25), (2000, 5)]
+)
+def test_a_sample_may_lie_five_seconds_ahead_at_any_tick_rate(period_ms: int, ticks: int) -> None:
+    config = make_config(period_ms=period_ms)
+    assert horizon_of(config) == ticks
+    aligner = HoldAligner(config)
+    push_all(aligner, 0, 0)
+    assert len(aligner.poll(0)) == 1
+    horizon_ms = (ticks + 1) * period_ms
+    assert aligner.push("joints", (horizon_ms + 1) * MS, None, 0) is Verdict.AHEAD
+    assert aligner.push("joints", horizon_ms * MS, None, 0) is Verdict.ACCEPTED
+
+
+def test_a_pause_of_the_cameras_at_100_hz_ends_in_one_burst() -> None:
+    aligner = HoldAligner(make_config(period_ms=10))
+    ticks: list[AlignedTick] = []
+    for ms in range(2001):
+        aligner.push("joints", ms * MS, None, 0)
+        if ms % 50 == 0 and not 500 < ms < 1100:
+            push_all(aligner, ms, 0, ("front", "wrist"))
+        due = aligner.poll(0)
+        assert len(due) <= (60 if ms == 1100 else 5)
+        ticks += due
+    assert [tick.stamp_ns for tick in ticks] == list(range(0, 2001 * MS, 10 * MS))
+    assert all(tick.samples["joints"].stamp_ns == tick.stamp_ns for tick in ticks)
+    assert [tick.tick for tick in ticks if tick.faults] == list(range(76, 110))
+    assert aligner.counters["joints"].rejected == 0
+
+
+def test_fast_joints_before_a_slow_first_image_are_not_forgotten() -> None:
+    aligner = HoldAligner(make_config(period_ms=10))
+    for ms in range(900):
+        aligner.push("joints", ms * MS, None, 0)
+    push_all(aligner, 400, 0, ("front", "wrist"))
+    push_all(aligner, 900, 0, ("front", "wrist"))
+    ticks = aligner.poll(0)
+    assert [tick.samples["joints"].stamp_ns for tick in ticks] == [ms * MS for ms in range(400, 900, 10)]
+
+
+def test_what_came_long_before_the_first_image_is_forgotten() -> None:
+    aligner = HoldAligner(make_config(period_ms=10))
+    for ms in range(20_000):
+        aligner.push("joints", ms * MS, None, 0)
+    assert len(aligner._lanes["joints"].pending) == 5001
+    for ns in range(20_000):
+        aligner.push("wrist", ns, None, 0)
+    assert len(aligner._lanes["wrist"].pending) == MOST_UNANCHORED
 
 
 def test_unknown_stream_is_named() -> None:

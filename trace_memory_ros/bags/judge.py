@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.actions import CommandTrack
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.bags.ticks import SpanTicks
+from trace_memory_ros.bags.ticks import RAGGED_MS, SpanTicks
 from trace_memory_ros.observation.types import Observation
 
 ONE_CLOCK = "stamp every message when its sample is taken, all by one clock"
@@ -106,7 +106,7 @@ def _starts(ticks: SpanTicks, stream: str, tick: int) -> bool:
     config = ticks.observer.config
     limit_ms = next(s.stale_after_ms for s in config.inputs if s.name == stream)
     held = ticks.first_held.get(stream)
-    return held is not None and tick < held and held * config.tick_period_ms <= limit_ms
+    return held is not None and tick < held and held * config.tick_period_ms <= max(limit_ms, RAGGED_MS)
 
 
 def _command_faults(

@@ -13,23 +13,33 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.topics import recorded_stamp_ns, stream_topics
+from trace_memory_ros.observation.alignment import horizon_of
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.streams.cdr import CdrError
 
-PATIENCE_TICKS = 40
-"""Log time, in ticks, that a tick waits for a silent stream: less than the aligner's horizon, so nothing is refused."""
+PATIENCE = 0.8
+"""Log time that a tick waits for a silent stream, as a share of the aligner's horizon: four seconds. It is less than
+the horizon, so nothing is refused meanwhile."""
+RAGGED_MS = 250
+"""Streams begin and end this far apart without being silent: images take longer on their way than joint states."""
 _FAR_NS = 2**62
 
 MessageHandler = Callable[[RawMessage], None]
+
+
+def patience_ms(config: ObservationConfig) -> int:
+    """Log time that a tick of a bag waits for a silent stream."""
+    return round(PATIENCE * horizon_of(config) * config.tick_period_ms)
 
 
 class SpanTicks:
     """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` hold what was lost.
 
     A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
-    40 ticks of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains, are
-    left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
+    four seconds of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains,
+    are left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
     topic -> what else is called with its messages, in log order.
     """
 
@@ -41,7 +51,7 @@ class SpanTicks:
         handlers: Mapping[str, MessageHandler] | None = None,
     ) -> None:
         config = recording.observation
-        self.observer = Observer(replace(config, deadline_ms=PATIENCE_TICKS * config.tick_period_ms), defer=True)
+        self.observer = Observer(replace(config, deadline_ms=patience_ms(config)), defer=True)
         definitions = {name: info.definition for name, info in reader.topics.items()}
         self.feeder = Feeder(self.observer, recording, definitions)
         self._streams = stream_topics(recording)
@@ -92,10 +102,20 @@ class SpanTicks:
     def _flush(self) -> list[Observation]:
         """What was still waiting: all of it where a stream fell silent, none of it where the streams just end."""
         left = self.observer.poll(_FAR_NS)
-        if any(observation.faults for observation in left):
+        if any(self._silent(observation) for observation in left):
             return left
         self.unfinished = len(left)
         return []
+
+    def _silent(self, observation: Observation) -> bool:
+        """Whether a tick has a fault, other than that a stream with a short limit ended a little before the others."""
+        for stream in self.observer.config.inputs:
+            if stream.name in observation.faults:
+                held_ns = observation.input_stamps_ns.get(stream.name, -_FAR_NS)
+                age_ms = (observation.stamp_ns - held_ns) / 1e6
+                if not stream.stale_after_ms < age_ms <= RAGGED_MS:
+                    return True
+        return False
 
     def _note_stuck(self) -> None:
         for stream, text in self.observer.aligner.stuck.items():

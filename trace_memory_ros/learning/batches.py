@@ -11,12 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import START_TICKS, Episode, EpisodeSet, Statistics, increments
+from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics, increments
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.encoder import pixels_of
+from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
+
+BEFORE_MS = 200
+"""How long before a decision reads count as near it."""
 
 
 class Evidence(NamedTuple):
@@ -147,12 +151,13 @@ def sample_reads(
     The first four kinds are rare, and at these ticks the joints alone do not determine the action.
     """
     anywhere = episode.readable
-    near = [np.arange(tick - 2, tick + reach) for tick in episode.demo.decision_ticks]
+    before = ticks_in(BEFORE_MS, episode.period_ms)
+    near = [np.arange(tick - before, tick + reach) for tick in episode.demo.decision_ticks]
     wanted = (
         (shares.near_branch, np.concatenate(near) if near else anywhere[:0]),
         (shares.apart, episode.apart),
         (shares.pauses, episode.pauses),
-        (shares.start, np.arange(START_TICKS)),
+        (shares.start, np.arange(ticks_in(START_MS, episode.period_ms))),
     )
     groups = [(share, ticks[np.isin(ticks, anywhere)]) for share, ticks in wanted]
     rest = 1.0 - sum(share for share, ticks in groups if ticks.size)

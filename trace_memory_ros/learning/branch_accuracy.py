@@ -12,8 +12,9 @@ from torch import Tensor
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.dataset import UnpairedSet
 from trace_memory_ros.learning.references import RelativeReferences
+from trace_memory_ros.observation.periods import ticks_in
 
-PROBE_EVERY = 10
+PROBE_EVERY_MS = 1_000
 PROBES = 12
 PROBED = 32
 TOGETHER = 8
@@ -110,7 +111,8 @@ def chunk_error(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 
     """Mean absolute error of chunks in standard deviations of the actions, at ticks spread over up to 32 episodes."""
     total = count = 0.0
     for index in _some(builder, PROBED):
-        ticks = builder.data.episodes[index].readable[::PROBE_EVERY]
+        episode = builder.data.episodes[index]
+        ticks = episode.readable[:: ticks_in(PROBE_EVERY_MS, episode.period_ms)]
         ticks = ticks[np.linspace(0, len(ticks) - 1, min(PROBES, len(ticks))).astype(int)]
         batch = builder.build([index], [clock_factor], [ticks])
         error = (model(batch) - builder.statistics.normalise_actions(batch.actions)).abs().mean(dim=-1)

@@ -63,9 +63,9 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation))
     clock = UpdateClock(design.clock)
-    px, rows = design.observation.thumbnail_px, design.observation.path_rows
-    train_set = TrainingSet.build(training, state, design.depth, px, design.window, rows)
-    held_set = TrainingSet.build(held_out, state, design.depth, px, design.window, rows)
+    px, seen = design.observation.thumbnail_px, design.observation
+    path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
+    train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
     statistics = fit_statistics(train_set, state, clock)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
     return Data(builder, replace(builder, data=held_set))
@@ -79,8 +79,9 @@ def prepare_unpaired(
 ) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
     spread, px = action_spread(training), design.observation.thumbnail_px
-    path = StatePath(state, design.depth, design.window, design.observation.path_rows)
-    apart = answers_diverge(training, spread)
+    period_ms = design.observation.tick_period_ms
+    path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
+    apart = answers_diverge(training, spread, period_ms)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)

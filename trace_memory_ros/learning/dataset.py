@@ -15,6 +15,7 @@ from torch import Tensor
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
@@ -23,13 +24,15 @@ STATE_STD_FLOOR = 0.2
 """rad: the spread of a joint that hardly moves is the demonstrations' disturbance, which a live arm does not have.
 Divided by it, jitter would be most of the standardised path: the clock would tick five times as fast in training."""
 APART_RAD = 0.1
-APART_TICKS = 4
+APART_MS = 400
 STANDING_RAD = 1e-4
-AFTER_PAUSE_TICKS = 3
-START_TICKS = 60
+AFTER_PAUSE_MS = 300
+START_MS = 6_000
 """What counts as the start of an episode: until the part is picked."""
 STANDING = 0.005
-"""Share of an action's spread; moving less per tick is standing."""
+"""Share of an action's spread; moving less in `STANDING_MS` is standing."""
+STANDING_MS = 100
+"""Measured over this time, or a tick where that is longer: fast ticks hold commands that come more slowly."""
 APART = 0.2
 """Share of an action's spread by which the actions of unlike answers must differ to count as divergent."""
 FEW = 3
@@ -43,7 +46,7 @@ class Episode:
     signature `(T, S)` of that.
 
     apart: ticks just after episodes of unlike answers begin to act differently, other than at the branch; may be empty.
-    pauses: ticks at which the expert stands, and the first ones after; may be empty.
+    pauses: ticks at which the expert stands, and the first ones after; may be empty. period_ms: between two ticks.
     """
 
     demo: Demonstration
@@ -53,6 +56,7 @@ class Episode:
     state: NDArray[np.float32]
     path: NDArray[np.float32]
     xi: NDArray[np.float64]
+    period_ms: int
 
     @property
     def readable(self) -> NDArray[np.int64]:
@@ -72,14 +76,15 @@ class Episode:
 
 @dataclass(frozen=True)
 class StatePath:
-    """How an episode's states become the path that clocks and signatures see.
+    """How an episode's states, `period_ms` apart, become the path that clocks and signatures see.
 
     depth: 0 for no signature. rows: channels of the path; None for all.
     """
 
     state: Standardiser
     depth: int
-    window: PathWindow | None = None
+    window: PathWindow | None
+    period_ms: int
     rows: Sequence[int] | None = None
 
     def episode(
@@ -89,7 +94,7 @@ class StatePath:
         normal = self.state.apply(demo.state)
         path = normal if self.rows is None else normal[:, list(self.rows)]
         xi = signatures(path, self.depth, self.window)
-        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, path, xi)
+        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, path, xi, self.period_ms)
 
 
 class EpisodeSet(Protocol):
@@ -166,19 +171,14 @@ class TrainingSet:
 
     @classmethod
     def build(
-        cls,
-        pairs: Iterable[tuple[Demonstration, Demonstration]],
-        state: Standardiser,
-        depth: int,
-        thumbnail_px: int,
-        window: PathWindow | None = None,
-        rows: Sequence[int] | None = None,
+        cls, pairs: Iterable[tuple[Demonstration, Demonstration]], path: StatePath, thumbnail_px: int
     ) -> TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
-        path, episodes = StatePath(state, depth, window, rows), []
+        episodes = []
         for pair in pairs:
-            apart = _twins_diverge(*pair)
-            episodes += [path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD)) for demo in pair]
+            apart = _twins_diverge(*pair, path.period_ms)
+            for demo in pair:
+                episodes.append(path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD, path.period_ms)))
         return cls(episodes)
 
 
@@ -213,7 +213,7 @@ class UnpairedSet:
                     demo,
                     thumbnail_px,
                     apart[apart < demo.ticks] if demo.answers else apart[:0],
-                    pauses(demo, STANDING * spread),
+                    pauses(demo, STANDING * spread, path.period_ms),
                 )
                 for demo in demos
             ]
@@ -240,32 +240,32 @@ class UnpairedSet:
         return list(islice(turns, count))
 
 
-def _twins_diverge(one: Demonstration, other: Demonstration) -> NDArray[np.int64]:
+def _twins_diverge(one: Demonstration, other: Demonstration, period_ms: int) -> NDArray[np.int64]:
     before = min(one.decision_ticks[0], other.decision_ticks[0])
     differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
-    return after_onset(differs)
+    return after_onset(differs, period_ms)
 
 
-def after_onset(differs: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The first ticks `(<= APART_TICKS,)` from where `differs` `(T,)` first holds; none where it never does.
+def after_onset(differs: NDArray[np.bool_], period_ms: int) -> NDArray[np.int64]:
+    """The ticks of the first `APART_MS` from where `differs` `(T,)` first holds; none where it never does.
 
     Later, the robot's own motion shows which episode it is, and the cameras need not be looked at.
     """
     onset = np.flatnonzero(differs)[:1, None]
-    return np.unique(np.minimum(onset + np.arange(APART_TICKS), len(differs) - 1))
+    return np.unique(np.minimum(onset + np.arange(ticks_in(APART_MS, period_ms)), len(differs) - 1))
 
 
-def answers_diverge(demos: Sequence[Demonstration], spread: NDArray[np.float32]) -> NDArray[np.int64]:
+def answers_diverge(demos: Sequence[Demonstration], spread: NDArray[np.float32], period_ms: int) -> NDArray[np.int64]:
     """The ticks, early in an episode, at which those of unlike answers begin to act differently; often none."""
     groups: dict[tuple[int, ...], list[NDArray[np.float32]]] = {}
-    reach = min([START_TICKS, *(demo.decision_ticks[0] for demo in demos if demo.decision_ticks)])
+    reach = min([ticks_in(START_MS, period_ms), *(demo.decision_ticks[0] for demo in demos if demo.decision_ticks)])
     for demo in demos:
         start = demo.actions[:reach]
         if demo.answers and len(start) == reach and np.isfinite(start).all():
             groups.setdefault(demo.answers, []).append(start)
     enough = [np.stack(group) for group in groups.values() if len(group) >= FEW]
     return (
-        after_onset(divergent_ticks(enough, APART * spread))
+        after_onset(divergent_ticks(enough, APART * spread), period_ms)
         if len(enough) > 1 and reach
         else np.zeros(0, dtype=np.int64)
     )
@@ -282,11 +282,13 @@ def divergent_ticks(groups: Sequence[NDArray[np.float32]], least: NDArray[np.flo
     return np.asarray((apart > np.maximum(least, 2.0 * spread)).any(axis=1))
 
 
-def pauses(demo: Demonstration, standing: float | NDArray[np.float32]) -> NDArray[np.int64]:
-    """Ticks at which no action `(A,)` moves by `standing`, and the first ones after."""
-    stands = (np.abs(np.diff(demo.actions, axis=0)) < standing).all(axis=1)
-    ticks = np.flatnonzero(stands) + 1
-    return np.unique(np.minimum(ticks[:, None] + np.arange(AFTER_PAUSE_TICKS + 1), demo.ticks - 1))
+def pauses(demo: Demonstration, standing: float | NDArray[np.float32], period_ms: int) -> NDArray[np.int64]:
+    """Ticks at which no action `(A,)` has moved by `standing` in `STANDING_MS`, and the first ones after."""
+    over = ticks_in(STANDING_MS, period_ms)
+    moved = np.abs(demo.actions[over:] - demo.actions[:-over])
+    ticks = np.flatnonzero((moved < standing * (over * period_ms / STANDING_MS)).all(axis=1)) + over
+    after = np.arange(ticks_in(AFTER_PAUSE_MS, period_ms) + 1)
+    return np.unique(np.minimum(ticks[:, None] + after, demo.ticks - 1))
 
 
 def state_mask(config: ObservationConfig) -> NDArray[np.bool_]:

@@ -26,7 +26,8 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
 
-DEPTH = 50
+IMAGE_DEPTH, DEPTH = 50, 1000
+IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 KEPT_TYPES = ("trace_memory_ros/msg/EpisodeStatus", "tf2_msgs/msg/TFMessage")
 KEPT_TOPICS = ("/tf_static", "/robot_description")
 ROS_ARGUMENTS = "--ros-args"
@@ -142,7 +143,7 @@ def profile(topic: str, type_name: str) -> QoSProfile:
     kept = topic in KEPT_TOPICS or (type_name in KEPT_TYPES and topic != "/tf")
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
-        depth=DEPTH,
+        depth=IMAGE_DEPTH if type_name in IMAGE_TYPES else DEPTH,
         reliability=ReliabilityPolicy.RELIABLE,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if kept else DurabilityPolicy.VOLATILE,
     )

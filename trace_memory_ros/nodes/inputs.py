@@ -57,11 +57,13 @@ class InputSubscriptions:
     def __init__(self, node: Node, config: ObservationConfig, reliability: str, sink: Sink, after: After) -> None:
         self._sink = sink
         self._after = after
-        self._profile = qos.sensor(reliability)
+        self._reliability = reliability
         self.subscriptions: list[Any] = [self._subscribe(node, stream) for stream in config.inputs]
 
     def _subscribe(self, node: Node, stream: StreamConfig) -> Any:
+        camera = isinstance(stream, CameraConfig)
         content = _PICTURES[stream.transport] if isinstance(stream, CameraConfig) else Live
+        profile = (qos.sensor if camera else qos.state)(self._reliability)
         name, sink, after = stream.name, self._sink, self._after
 
         def take(message: Any, stamp: int) -> None:
@@ -75,7 +77,7 @@ class InputSubscriptions:
 
         kind = message_class(stream.message_type, f"stream {name!r} on {stream.topic}")
         callback = on_received if stream.stamp == "received" else on_stamped
-        return node.create_subscription(kind, stream.topic, callback, self._profile)
+        return node.create_subscription(kind, stream.topic, callback, profile)
 
 
 def header_stamp_ns(message: Any) -> int:

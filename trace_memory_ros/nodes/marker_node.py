@@ -46,7 +46,7 @@ class MarkerNode(ManagedNode):
         self._inputs = [
             self.create_subscription(MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION),
             self.create_subscription(MemoryCondition, "memory/condition", scene.on_condition, qos.CONDITION),
-            self.create_subscription(JointState, "joint_states", scene.on_joints, qos.sensor(values.reliability)),
+            self.create_subscription(JointState, "joint_states", scene.on_joints, qos.state(values.reliability)),
             self.create_subscription(EpisodeStatus, "episode", scene.on_episode, qos.STATUS),
         ]
         self._timer = self.create_timer(1.0 / values.rate_hz, self._publish, autostart=False)

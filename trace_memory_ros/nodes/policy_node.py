@@ -24,7 +24,7 @@ from trace_memory_ros.nodes.policy.commands import CommandOutput, Targets
 from trace_memory_ros.nodes.policy.loading import ready_policy
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.sample_store import SampleStore
-from trace_memory_ros.observation.alignment import Verdict
+from trace_memory_ros.observation.alignment import Verdict, horizon_of
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
@@ -33,7 +33,6 @@ from trace_memory_ros.runtime.model import one_thread
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 CONDITION = "memory/condition"
-MAX_PENDING = 50
 SHORT_ID = 12
 
 
@@ -70,6 +69,7 @@ class PolicyNode(ManagedNode):
         self._acting = acting_of(policy, self, self._after_chunk)
         self._model_id = loaded.model_id
         self._period_ns = loaded.config.observation.period_ns
+        self._most_pending = horizon_of(loaded.config.observation)  # what one image may set free at once
         self._store = SampleStore(loaded.config.observation)
         self._health = Health()
         self._restart()
@@ -157,9 +157,10 @@ class PolicyNode(ManagedNode):
         except ValueError as error:
             self._output.refuse(CONDITION, str(error))
             return
-        if len(self._pending) >= MAX_PENDING:
+        if len(self._pending) >= self._most_pending:
             self._pending.popleft()
-            self._fault(CONDITION, f"more than {MAX_PENDING} conditions wait for their inputs: the oldest is given up")
+            text = f"more than {self._most_pending} conditions wait for their inputs: the oldest is given up"
+            self._fault(CONDITION, text)
         self._pending.append(Waiting(condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
         self._work()
 

@@ -12,21 +12,30 @@ def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth
 
 
 def sensor(reliability: str) -> QoSProfile:
-    """Images, joints, odometry. `best_effort` for live drivers, `reliable` where a lost sample would stall a lock-step.
+    """Images. `best_effort` for live drivers, `reliable` where a lost sample would stall a lock-step.
 
-    The depth covers half a second of 100 Hz joints while a callback is busy.
+    The depth covers over a second of 30 Hz images while a callback is busy.
     """
-    if reliability not in RELIABILITIES:
-        raise ValueError(f"reliability = {reliability!r}; choose one of {', '.join(RELIABILITIES)}")
-    policy = ReliabilityPolicy.RELIABLE if reliability == "reliable" else ReliabilityPolicy.BEST_EFFORT
-    return _profile(policy, DurabilityPolicy.VOLATILE, 50)
+    return _profile(_reliability(reliability), DurabilityPolicy.VOLATILE, 50)
 
 
-CONDITION = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 50)
-"""Conditions and their diagnostics: one per tick, none may be lost."""
+def state(reliability: str) -> QoSProfile:
+    """Joints, odometry and whatever else is small: as `sensor`, a second of 1 kHz deep."""
+    return _profile(_reliability(reliability), DurabilityPolicy.VOLATILE, 1000)
 
-COMMAND = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 10)
-"""Commands to the arm."""
+
+def _reliability(name: str) -> ReliabilityPolicy:
+    if name not in RELIABILITIES:
+        raise ValueError(f"reliability = {name!r}; choose one of {', '.join(RELIABILITIES)}")
+    return ReliabilityPolicy.RELIABLE if name == "reliable" else ReliabilityPolicy.BEST_EFFORT
+
+
+CONDITION = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
+"""Conditions and their diagnostics: one per tick, none may be lost. Deep enough for the ticks of five seconds at
+100 Hz, which fire together when a camera comes back."""
+
+COMMAND = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
+"""Commands to the arm: a second of ticks of 100 Hz, for whoever records them."""
 
 STATUS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
 """Episode status: a late joiner gets the newest one."""

@@ -4,10 +4,14 @@ Tick k lies at t_k = t_0 + k * period; t_0 is the stamp of the first sample of t
 fires once every stream has a sample stamped >= t_k, so that nothing it could hold can still come, or once the deadline
 has passed since the first stream got there. A tick is never skipped and never fires out of order.
 
-What is bounded: a stream keeps one sample per pending tick, and at most 256 before t_0 is known. Samples stamped more
-than `horizon_ticks` after the next tick are refused, so a wrong stamp or a long silence gives at most that many ticks
-at once. After `fault_after` refusals of a stream in a row, whether it jumped back (a restarted simulator) or ahead,
-`stuck` says so and asks for `reset`: only the caller knows whether the episode goes on.
+Ticks may be faster than a camera: those between two of its images fire together when the next one comes, each with the
+image before it.
+
+What is bounded: a stream keeps one sample per pending tick, and before t_0 is known those of the horizon, at least 256
+and at most 8192 of them. Samples stamped more than `horizon_ticks` after the next tick are refused, so a wrong stamp or
+a long silence gives at most that many ticks at once. After `fault_after` refusals of a stream in a row, whether it
+jumped back (a restarted simulator) or ahead, `stuck` says so and asks for `reset`: only the caller knows whether the
+episode goes on.
 """
 
 from __future__ import annotations
@@ -18,9 +22,18 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
+from trace_memory_ros.observation.periods import ticks_in
 
+HORIZON_MS = 5_000
+LEAST_HORIZON_TICKS = 5
 UNANCHORED_SAMPLES = 256
+MOST_UNANCHORED = 8_192
 NEVER_NS = -(2**63)
+
+
+def horizon_of(config: ObservationConfig) -> int:
+    """Ticks that a sample may lie ahead unless the caller says otherwise: five seconds, at least 5."""
+    return ticks_in(HORIZON_MS, config.tick_period_ms, LEAST_HORIZON_TICKS)
 
 
 class Verdict(Enum):
@@ -95,15 +108,20 @@ class _Lane:
 
 
 class HoldAligner:
-    """Stamped samples in, aligned ticks out; times in ns, `arrival_ns` and `now_ns` on one monotonic wall clock."""
+    """Stamped samples in, aligned ticks out; times in ns, `arrival_ns` and `now_ns` on one monotonic wall clock.
 
-    def __init__(self, config: ObservationConfig, horizon_ticks: int = 50, fault_after: int = 10) -> None:
+    horizon_ticks: None for `horizon_of` the config.
+    """
+
+    def __init__(self, config: ObservationConfig, horizon_ticks: int | None = None, fault_after: int = 10) -> None:
+        horizon_ticks = horizon_of(config) if horizon_ticks is None else horizon_ticks
         if horizon_ticks < 1 or fault_after < 1:
             raise ValueError(f"horizon_ticks = {horizon_ticks}, fault_after = {fault_after}: both must be at least 1")
         self.config = config
         self.horizon_ticks = horizon_ticks
         self.fault_after = fault_after
         self._period_ns = config.period_ns
+        self._horizon_ns = horizon_ticks * config.period_ns
         self._deadline_ns = config.deadline_ms * 1_000_000
         self._clock = config.cameras[0].name
         self.reset()
@@ -195,7 +213,7 @@ class HoldAligner:
         if self._start_ns is None:
             return Verdict.ACCEPTED
         ahead_ns = stamp_ns - self._start_ns - self._next * self._period_ns
-        if ahead_ns > self.horizon_ticks * self._period_ns:
+        if ahead_ns > self._horizon_ns:
             return Verdict.AHEAD
         return Verdict.LATE if self._next and ahead_ns <= -self._period_ns else Verdict.ACCEPTED
 
@@ -208,14 +226,19 @@ class HoldAligner:
             self._anchor(lane, sample)
         else:
             lane.pending.append((0, sample))
-            if len(lane.pending) > UNANCHORED_SAMPLES:
-                lane.pending.popleft()
+            self._forget(lane.pending, sample.stamp_ns - self._horizon_ns)
+
+    @staticmethod
+    def _forget(early: deque[tuple[int, Sample]], oldest_ns: int) -> None:
+        """Drop samples stamped before `oldest_ns`, as long as many are left."""
+        while len(early) > MOST_UNANCHORED or (len(early) > UNANCHORED_SAMPLES and early[0][1].stamp_ns < oldest_ns):
+            early.popleft()
 
     def _anchor(self, clock: _Lane, sample: Sample) -> None:
         """Start the grid at `sample` and put what came before it on the grid."""
         self._start_ns = sample.stamp_ns
         self._place(clock, sample)
-        end_ns = sample.stamp_ns + self.horizon_ticks * self._period_ns
+        end_ns = sample.stamp_ns + self._horizon_ns
         for lane in self._lanes.values():
             if lane is clock:
                 continue

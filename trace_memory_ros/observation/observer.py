@@ -22,7 +22,7 @@ class Observer:
     """
 
     def __init__(
-        self, config: ObservationConfig, horizon_ticks: int = 50, fault_after: int = 10, defer: bool = False
+        self, config: ObservationConfig, horizon_ticks: int | None = None, fault_after: int = 10, defer: bool = False
     ) -> None:
         self.config = config
         self.aligner = HoldAligner(config, horizon_ticks, fault_after)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.periods import ticks_in
 
 if TYPE_CHECKING:
     from trace_memory_ros.bags.episode import BagEpisode
 
-LEAST_TICKS = 10
-"""Fewer usable ticks with an action are no demonstration."""
-NEXT_TICKS = 5
+LEAST_MS = 1_000
+"""Fewer usable ticks with an action than make up this time are no demonstration."""
+NEXT_MS = 500
 """A branch at an unusable tick is taken at the next usable one, if that comes as soon as this."""
 
 
@@ -29,14 +30,17 @@ class BagData:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def from_episodes(episodes: Sequence[BagEpisode]) -> BagData:
-    """The episodes that can be learned from. Raises ValueError where none can, or their actions differ in name."""
+def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
+    """The episodes, of ticks `period_ms` apart, that can be learned from.
+
+    Raises ValueError where none can, or their actions differ in name.
+    """
     labels = tuple(sorted({str(branch.label) for episode in episodes for branch in episode.branches}))
     kept: list[Demonstration] = []
     left_out: list[tuple[str, str]] = []
     names: tuple[str, ...] = ()
     for episode in episodes:
-        reason = _unfit(episode)
+        reason = _unfit(episode, ticks_in(LEAST_MS, period_ms))
         if reason:
             left_out.append((episode.name, reason))
             continue
@@ -46,7 +50,7 @@ def from_episodes(episodes: Sequence[BagEpisode]) -> BagData:
                 f"{', '.join(names)}: train on bags of one kind of command"
             )
         names = episode.action_names
-        demo, lost = _trimmed(episode, labels)
+        demo, lost = _trimmed(episode, labels, ticks_in(NEXT_MS, period_ms))
         kept.append(demo)
         left_out += [(episode.name, lost)] if lost else []
     if len({demo.scene for demo in kept}) == 1:
@@ -83,24 +87,25 @@ def split(episodes: Sequence[Demonstration], share: float, seed: int) -> tuple[l
     return sorted(sides[0]), sorted(sides[1])
 
 
-def _unfit(episode: BagEpisode) -> str:
-    """Why nothing can be learned from an episode; empty where something can."""
+def _unfit(episode: BagEpisode, least: int) -> str:
+    """Why nothing can be learned from an episode of less than `least` ticks that can be used; empty where it can."""
     if episode.span.success is False:
         return "the episode is annotated as failed"
     if episode.actions is None:
         return "no actions are configured or recorded: name the command topic under `actions` in the config"
     known = episode.usable & np.isfinite(episode.actions).all(axis=1)
-    if known.sum() >= LEAST_TICKS:
+    if known.sum() >= least:
         return ""
     faulty = min(episode.faults, default=None)
     first = "" if faulty is None else f"; tick {faulty}: {episode.fault_text(faulty)}"
-    return (
-        f"{known.sum()} of {len(known)} ticks have a whole observation and an action, {LEAST_TICKS} are needed{first}"
-    )
+    return f"{known.sum()} of {len(known)} ticks have a whole observation and an action, {least} are needed{first}"
 
 
-def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[Demonstration, str]:
-    """The episode without its unusable start and its end without actions, and what of it was lost besides."""
+def _trimmed(episode: BagEpisode, labels: Sequence[str], patience: int) -> tuple[Demonstration, str]:
+    """The episode without its unusable start and its end without actions, and what of it was lost besides.
+
+    patience: ticks by which a branch may be put off.
+    """
     assert episode.actions is not None
     known = np.asarray(np.isfinite(episode.actions).all(axis=1))
     begin, end = int(np.flatnonzero(episode.usable)[0]), int(np.flatnonzero(known)[-1]) + 1
@@ -119,7 +124,7 @@ def _trimmed(episode: BagEpisode, labels: Sequence[str]) -> tuple[Demonstration,
     ticks = []
     for branch in episode.branches:
         next_ = readable[np.searchsorted(readable, branch.tick - begin) :][:1]
-        if branch.tick < begin or not next_.size or next_[0] - (branch.tick - begin) > NEXT_TICKS:
+        if branch.tick < begin or not next_.size or next_[0] - (branch.tick - begin) > patience:
             return demo, f"its branches are not used: tick {branch.tick} has no whole observation with an action"
         ticks.append(int(next_[0]))
     answers = tuple(labels.index(str(branch.label)) for branch in episode.branches)

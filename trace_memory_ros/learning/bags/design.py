@@ -21,6 +21,7 @@ from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
@@ -123,7 +124,7 @@ def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstra
     takes a fixed number of steps.
     """
     shares = replace(recipe.shares, start=START_SHARE)
-    recipe = replace(recipe, branch_reach=max(2, round(NEAR_MS / tick_period_ms)), shares=shares)
+    recipe = replace(recipe, branch_reach=ticks_in(NEAR_MS, tick_period_ms, 2), shares=shares)
     if len({demo.answers[0] for demo in training if demo.answers}) > 1:
         return recipe
     first = recipe.memory_first

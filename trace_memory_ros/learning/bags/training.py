@@ -68,7 +68,7 @@ def read_bags(
     episodes = [result for result in results if isinstance(result, BagEpisode)]
     if not episodes:
         raise ValueError(f"none of the {len(bags)} bags can be used: see what is wrong with each, above")
-    return from_episodes(episodes), failed
+    return from_episodes(episodes, recording.observation.tick_period_ms), failed
 
 
 def prepare(

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict
+from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, horizon_of
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.content import Content
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 
 KEPT = 256
-"""Samples kept per stream: over two seconds of 100 Hz joints, policy images of a few kB each."""
+"""Samples kept per stream at least, policy images of a few kB each."""
+MOST_KEPT = 8_192
+"""And at most: eight seconds of 1 kHz joints."""
 
 
 class SampleStore:
-    """Implements `observation.content.Sink`; stamps and arrivals in ns."""
+    """Implements `observation.content.Sink`; stamps and arrivals in ns.
+
+    A stream's samples are kept for as long as memory_node's ticks may lie behind it, however fast it is.
+    """
 
     def __init__(self, config: ObservationConfig) -> None:
         self.reader = SampleReader(config)
+        self._kept_ns = horizon_of(config) * config.period_ns
         self._streams: dict[str, OrderedDict[int, Sample]] = {stream.name: OrderedDict() for stream in config.inputs}
 
     def reset(self) -> None:
@@ -51,6 +57,13 @@ class SampleStore:
             kept[stamp_ns] = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
         except InputError as error:
             kept[stamp_ns] = Sample(stamp_ns, None, arrival_ns, str(error))
-        while len(kept) > KEPT:
-            kept.popitem(last=False)
+        self._forget(kept, stamp_ns)
         return Verdict.ACCEPTED
+
+    def _forget(self, kept: OrderedDict[int, Sample], newest_ns: int) -> None:
+        """Drop samples that no condition can name any more; after a restart of their clock, those ahead of it too."""
+        while len(kept) > KEPT:
+            oldest_ns = next(iter(kept))
+            if len(kept) <= MOST_KEPT and 0 <= newest_ns - oldest_ns <= self._kept_ns:
+                return
+            del kept[oldest_ns]

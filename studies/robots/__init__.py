@@ -1,0 +1,1 @@
+"""Robots of strangers: from their bags to a policy that moves them."""

@@ -1,0 +1,48 @@
+"""Live over DDS equals replay at ticks faster than any camera, and at ticks slower than all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fixtures import tiny_checkpoint
+
+from studies.parity.study import compare_replays, record_live
+from trace_memory_ros.bags.rates import stale_after_ms
+from trace_memory_ros.observation.config import ObservationConfig, default_arm
+
+CAMERA_HZ = (30.0, 15.0, 7.0)
+JOINT_HZ = 500.0
+PAUSE = {"burst_every_s": 1.5, "burst_s": 0.6}
+
+
+def observation(tick_ms: int) -> ObservationConfig:
+    """The two arms with cameras of unlike rates."""
+    arm = default_arm()
+    return replace(
+        arm,
+        cameras=tuple(
+            replace(camera, stale_after_ms=stale_after_ms(1e3 / hz, tick_ms))
+            for camera, hz in zip(arm.cameras, CAMERA_HZ, strict=True)
+        ),
+        tick_period_ms=tick_ms,
+    )
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("tick_ms", "ticks"), [(10, 600), (200, 30)])
+def test_live_over_dds_equals_replay(tmp_path: Path, tick_ms: int, ticks: int) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    tiny_checkpoint(checkpoint, observation=observation(tick_ms), policy=False)
+    streams = {"camera_hz": CAMERA_HZ, "joint_hz": JOINT_HZ, **PAUSE}
+    live = record_live(tmp_path, checkpoint, ticks, seed=4, disturbance=streams, tick_s=tick_ms / 1e3)
+    # The last image of the slowest camera may lie a period and its dropouts before the end.
+    assert live["conditions"] >= ticks - 700 / tick_ms
+    figures, conditions = compare_replays(tmp_path / "bag", checkpoint)
+    for how in ("stamps_alone", "as_recorded"):
+        assert figures[how]["identical"], figures[how]
+        assert figures[how]["max_abs"] == 0.0
+        assert figures[how]["ticks_compared"] == len(conditions)
+        assert figures[how]["statuses"]["OK"] > ticks / 3
+    assert figures["stamps_alone"]["statuses"]["STALE"] > 0
