@@ -12,10 +12,11 @@ import numpy as np
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.streams.twist import BASE_MOTION
 
 BEGIN_NS = 1_700_000_000_000_000_000
@@ -34,7 +35,7 @@ OBSERVATION = ObservationConfig(
     image_px=IMAGE_PX,
     thumbnail_px=2,
 )
-RECORDING = RecordingConfig(OBSERVATION, ActionConfig("command", "joint_trajectory", ACTIONS))
+RECORDING = RecordingConfig(OBSERVATION, ActionConfig.of_trajectory("command", ACTIONS))
 BY_STATUS = RecordingConfig(
     OBSERVATION, RECORDING.actions, EpisodeRule("topic", "episode"), BranchConfig(topic="branch")
 )

@@ -141,7 +141,14 @@ def commands_begin_late(bag: Path) -> None:
     write(bag, edited(lambda entry, tick: None if entry.topic == "command" and tick < 5 else entry))
 
 
-@bad(DEGRADED, "20 of 20 commands cannot be used (command without gripper", "topic /command", "actions.names", 20, 20)
+@bad(
+    DEGRADED,
+    "20 of 20 commands cannot be used (joint gripper is missing",
+    "topic /command",
+    "configured joint names",
+    20,
+    20,
+)
 def commands_of_other_joints(bag: Path) -> None:
     def change(entry: Entry, _: int) -> Entry:
         if entry.topic == "command":
@@ -151,9 +158,7 @@ def commands_of_other_joints(bag: Path) -> None:
     write(bag, edited(change))
 
 
-@bad(
-    DEGRADED, "1 of 20 commands cannot be used (command with a target that is not finite)", "topic /command", "", 20, 20
-)
+@bad(DEGRADED, "1 of 20 commands cannot be used (position of shoulder is not finite)", "topic /command", "", 20, 20)
 def a_command_that_is_not_finite(bag: Path) -> None:
     def change(entry: Entry, tick: int) -> Entry:
         if entry.topic == "command" and tick == 9:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from studies import tiny_bags as tiny
 from studies.tiny_bags import PERIOD_NS, RECORDING, Entry, stamp_of, write
 from trace_memory_ros.bags import fields
@@ -36,20 +38,26 @@ def test_the_action_is_the_newest_command_stamped_at_or_before_the_tick(tmp_path
         # Recorded after the next one, and stamped before it.
         command(stamp_of(5), 5.0, stamp_of(6) + late),
         command(stamp_of(6), 6.0, stamp_of(5) + late),
-        command(0, 8.0, stamp_of(8)),
     ]
-    (episode,) = sound_actions(write(tmp_path / "bag", entries))
+    (episode,) = sound(write(tmp_path / "bag", entries))
     assert episode.actions is not None
-    assert episode.actions[:, 0].tolist() == [1, 1, 1, 3, 3, 5, 6, 6, 8, 8, 8, 8]
+    assert episode.actions[:, 0].tolist() == [1, 1, 1, 3, 3, 5, 6, 6, 6, 6, 6, 6]
 
 
-def sound_actions(bag: Path) -> list[BagEpisode]:
-    """Episodes of a bag in which some commands have a stamp of zero."""
-    episodes, verdict = decode_bag(bag, RECORDING)
+def test_a_command_without_a_stamp_ends_the_one_before_it(tmp_path: Path) -> None:
+    """It answers nobody knows which tick; that the command before it holds on is not so."""
+    entries = [entry for entry in tiny.recording_of(TICKS) if entry.topic != "command"]
+    for tick, stamp_ns in ((0, stamp_of(0)), (3, stamp_of(3)), (6, 0), (9, stamp_of(9))):
+        message = make.trajectory(tiny.ACTIONS, [float(tick)] * 4, stamp_ns, PERIOD_NS)
+        entries.append(Entry("command", fields.TRAJECTORY, stamp_of(tick) + 50_000_000, message))
+    (episode,), verdict = decode_bag(write(tmp_path / "bag", entries), RECORDING)
+    assert episode.actions is not None
+    np.testing.assert_array_equal(episode.actions[:, 0], [0, 0, 0, 3, 3, 3, *[np.nan] * 3, 9, 9, 9])
     assert [fault.what for fault in verdict.faults] == [
-        "1 of 5 commands have a stamp of zero: they count from their log time"
+        "1 of 4 commands have a stamp of zero: they are not used",
+        "3 of 12 ticks have no command that can be used",
     ]
-    return episodes
+    assert "stamp: received" in verdict.faults[0].remedy
 
 
 def test_a_trajectory_of_several_points_is_followed(tmp_path: Path) -> None:

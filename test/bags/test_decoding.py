@@ -19,13 +19,14 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import spans
 from trace_memory_ros.bags.faults import Grade
 from trace_memory_ros.bags.reader import BagReader
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.ticks import SpanTicks, observations
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
 from trace_memory_ros.observation.content import JointPositions, Live, Pixels
 from trace_memory_ros.observation.image import prepare
 from trace_memory_ros.observation.lockstep import base_message
 from trace_memory_ros.observation.observer import Observer
+from trace_memory_ros.runtime.actions import ActionConfig
 
 TICKS = 12
 
@@ -170,7 +171,7 @@ def test_joints_split_over_topics_twist_and_joint_state_commands(tmp_path: Path)
         state=(),
         path=(),
     )
-    recording = RecordingConfig(config, ActionConfig("command", "joint_state", tiny.ACTIONS))
+    recording = RecordingConfig(config, ActionConfig.of_kind("command", "joint_state", tiny.ACTIONS))
     (episode,) = sound(write(tmp_path / "bag", entries), recording)
     # The last tick waits for a sample of the base at or after it, which never comes.
     assert episode.ticks == TICKS - 1

@@ -101,7 +101,7 @@ def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_
     assert cameras == [("camera/color/image_raw", "raw"), ("hand/compressed", "compressed")]
     assert [[one.output for one in s.selected] for s in recording.observation.streams] == [["a", "b"], ["c"]]
     assert recording.actions is not None
-    assert (recording.actions.topic, recording.actions.kind) == ("leader/joint_states", "joint_state")
+    assert [(part.topic, part.type) for part in recording.actions.parts] == [("leader/joint_states", fields.JOINTS)]
     why = {one.topic: one.why for one in proposal.passed_over}
     assert "depth" in why["/camera/depth/image_raw"]
     assert "repeats /camera/color/image_raw" in why["/camera/color/image_raw/compressed"]

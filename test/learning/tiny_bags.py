@@ -8,13 +8,14 @@ import numpy as np
 import yaml
 
 from trace_memory_ros.bags import fields, messages
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.config import (
     CameraConfig,
     ObservationConfig,
     SensorConfig,
 )
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.streams.twist import BASE_MOTION
 
 TICKS = 24
@@ -40,7 +41,7 @@ def recording(cameras: int = 1, annotated: bool = True, base: bool = False) -> R
     )
     return RecordingConfig(
         observation,
-        ActionConfig("targets", "joint_trajectory", ACTIONS),
+        ActionConfig.of_trajectory("targets", ACTIONS),
         EpisodeRule("topic", "episode") if annotated else EpisodeRule(),
         BranchConfig(topic="branch") if annotated else None,
     )

@@ -15,9 +15,10 @@ from trace_memory_ros.arm.sim.rollout import DemoStep, demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.layout import METADATA
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.actions import ActionConfig
 
 START_NS = 1_000_000_000
 """Stamp of an episode's first tick: a stamp of zero would mean that there is none."""
@@ -31,7 +32,7 @@ def arm_recording() -> RecordingConfig:
     """What is what in these bags."""
     return RecordingConfig(
         observation=default_arm(),
-        actions=ActionConfig("command", "joint_trajectory", ACTION_NAMES),
+        actions=ActionConfig.of_trajectory("command", ACTION_NAMES),
         episodes=EpisodeRule("topic", "episode"),
         branches=BranchConfig(topic="branch"),
     )

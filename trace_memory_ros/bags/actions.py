@@ -1,21 +1,21 @@
-"""The action label of every tick: the newest recorded command that is stamped at or before it."""
+"""The action label of every tick: of each command topic the newest command that is stamped at or before it."""
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.bags.recording import ActionConfig
+from trace_memory_ros.bags.described import Described
+from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
-from trace_memory_ros.files.strict import nearest
+from trace_memory_ros.bags.time_base import ClockMarks
+from trace_memory_ros.runtime.actions import ActionPart
+from trace_memory_ros.streams.base import ReadError, RecordedReader, Steps, StepsReader
 from trace_memory_ros.streams.cdr import Cdr, CdrError
-from trace_memory_ros.streams.joint_trajectory import recorded_points
-
-Steps = list[tuple[int, NDArray[np.float32]]]
 
 
 @dataclass(order=True)
@@ -28,76 +28,129 @@ class _Command:
 
 
 class CommandTrack:
-    """Commands of one episode, those stamped before its begin left out.
+    """Commands of one part in one episode, those stamped before its begin left out.
 
-    refused: how many could not be used; fault: why the first of them. unstamped: header stamps of zero.
+    refused: how many could not be read; fault: why the first of them. unstamped: header stamps of zero, which cannot be
+    used. marks: when they were stamped and recorded.
     """
 
-    def __init__(self, config: ActionConfig, begin_stamp_ns: int = FIRST_NS) -> None:
-        self.config = config
+    def __init__(
+        self, part: ActionPart, log_offset_ns: int = 0, begin_stamp_ns: int = FIRST_NS, definition: str = ""
+    ) -> None:
+        self.part = part
+        self._log_offset_ns = log_offset_ns
         self._begin_stamp_ns = begin_stamp_ns
+        self._reader = part.kind.reader(part.fields)
+        self._in_steps = isinstance(self._reader, StepsReader)
+        self._described = None if isinstance(self._reader, RecordedReader) else Described(part.type, definition)
         self.received = 0
         self.refused = 0
         self.unstamped = 0
-        self.fault = ""
+        self.fault: CdrError | ReadError | None = None
+        self.marks = ClockMarks()
         self._commands: list[_Command] = []
+        self._unplaced: list[tuple[int, int]] = []
 
     def take(self, raw: RawMessage) -> None:
-        """Add a recorded command. One stamped 0 means `now` and counts from its log time."""
+        """Add a recorded command."""
         try:
+            if raw.type_name != self.part.type:
+                raise CdrError(f"message is {raw.type_name}, needed is {self.part.type}")
             cdr = Cdr(raw.data)
-            stamp_ns = cdr.header().stamp_ns
+            header_ns = cdr.header().stamp_ns if self.part.kind.stamped else 0
         except CdrError as error:
             self.received += 1
-            self._refuse(str(error))
+            self._refuse(error)
             return
+        received = self.part.stamp == "received"
+        if header_ns and not received:
+            self.marks.note(raw.log_ns, header_ns)
+        stamp_ns = raw.log_ns - self._log_offset_ns if received else header_ns
         if stamp_ns and stamp_ns < self._begin_stamp_ns:
             return
         self.received += 1
         if stamp_ns == 0:
             self.unstamped += 1
-            stamp_ns = raw.log_ns
+            self._unplaced.append((raw.log_ns, self.received))
+            return
         try:
-            steps = self._steps(cdr)
-        except CdrError as error:
-            self._refuse(str(error))
+            steps = self._steps(cdr, raw)
+        except (CdrError, ReadError) as error:
+            self._refuse(error)
             steps = []
         insort(self._commands, _Command(stamp_ns, self.received, steps))
 
-    def labels(self, stamps_ns: Sequence[int]) -> NDArray[np.float32]:
-        """`(T, A)`: per tick stamp the newest command at or before it; NaN where there is none or it was refused."""
-        out = np.full((len(stamps_ns), len(self.config.names)), np.nan, dtype=np.float32)
-        times = [command.stamp_ns for command in self._commands]
+    def targets(self, stamps_ns: Sequence[int]) -> NDArray[np.float64]:
+        """`(T, A)`: per tick stamp the newest command at or before it; NaN where there is none or it cannot be used."""
+        out = np.full((len(stamps_ns), len(self.part.fields)), np.nan)
+        commands = self._placed()
+        times = [command.stamp_ns for command in commands]
         for row, stamp_ns in zip(out, stamps_ns, strict=True):
             newest = bisect_right(times, stamp_ns) - 1
-            for offset_ns, targets in self._commands[newest].steps if newest >= 0 else ():
+            for offset_ns, targets in commands[newest].steps if newest >= 0 else ():
                 if offset_ns <= stamp_ns - times[newest]:
                     row[:] = targets
         return out
 
-    def _steps(self, cdr: Cdr) -> Steps:
-        if self.config.kind == "joint_state":
-            return [(0, self._targets(cdr.texts(), cdr.doubles()))]
-        names, points = recorded_points(cdr)
-        if not points:
-            raise CdrError("command without a trajectory point")
-        # A point is aimed at from the moment that the one before it was to be reached.
-        begins = [0, *(point.from_start_ns for point in points[:-1])]
-        return [(begin, self._targets(names, p.arrays["position"])) for begin, p in zip(begins, points, strict=True)]
+    def first_steps(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Stamps `(N,)` and first targets `(N, A)` of the commands that can be used."""
+        usable = [command for command in self._commands if command.steps]
+        stamps = np.array([command.stamp_ns for command in usable], dtype=np.int64)
+        return stamps, np.array([c.steps[0][1] for c in usable]).reshape(len(usable), len(self.part.fields))
 
-    def _targets(self, names: Sequence[str], positions: NDArray[np.float64]) -> NDArray[np.float32]:
-        if len(names) != len(positions):
-            raise CdrError(f"command with {len(names)} joint names and {len(positions)} positions")
-        given = dict(zip(names, positions.tolist(), strict=True))
-        missing = [name for name in self.config.names if name not in given]
-        if missing:
-            raise CdrError(f"command without {', '.join(missing)}; {nearest(missing[0], names)}")
+    def _placed(self) -> list[_Command]:
+        """All commands by stamp; one without a stamp stands about where it belongs, so that none before it is held."""
+        lag_ns = self.marks.lag_ns
+        if lag_ns is None:
+            return self._commands
+        return sorted([*self._commands, *(_Command(log - lag_ns, serial, []) for log, serial in self._unplaced)])
+
+    def _steps(self, cdr: Cdr, raw: RawMessage) -> Steps:
+        reader = self._reader
+        if self._described is not None:
+            message = self._described.message(raw.data)
+            steps = reader.steps_live(message) if isinstance(reader, StepsReader) else [(0, reader.live(message))]
+        elif self._in_steps:
+            steps = reader.steps_recorded(cdr)  # type: ignore[attr-defined]
+        else:
+            steps = [(0, reader.recorded(cdr))]  # type: ignore[attr-defined]
         with np.errstate(over="ignore"):  # becomes infinite, and is refused
-            targets = np.array([given[name] for name in self.config.names], dtype=np.float32)
-        if not np.isfinite(targets).all():
-            raise CdrError("command with a target that is not finite")
-        return targets
+            if not all(np.isfinite(targets.astype(np.float32)).all() for _, targets in steps):
+                raise ReadError("a target is not finite as float32: correct the publisher of the commands")
+        return steps
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, error: CdrError | ReadError) -> None:
         self.refused += 1
-        self.fault = self.fault or why
+        self.fault = self.fault or error
+
+
+class Commands:
+    """The commands of all parts in one episode. definitions: of topics, as the bag has them."""
+
+    def __init__(
+        self,
+        recording: RecordingConfig,
+        begin_stamp_ns: int = FIRST_NS,
+        definitions: Mapping[str, str] | None = None,
+    ) -> None:
+        assert recording.actions is not None
+        self._actions = recording.actions
+        self._rows = self._actions.relative_rows(recording.observation)
+        texts = definitions or {}
+        self.tracks = {
+            recording.topic(part.topic): CommandTrack(
+                part, recording.log_offset_ns, begin_stamp_ns, texts.get(recording.topic(part.topic), "")
+            )
+            for part in self._actions.parts
+        }
+
+    def labels(self, stamps_ns: Sequence[int], state: NDArray[np.float64]) -> NDArray[np.float32]:
+        """`(T, A)` of ticks and their states `(T, d_s)`; NaN where a command, or the state it is relative to, lacks."""
+        targets = np.concatenate([track.targets(stamps_ns) for track in self.tracks.values()], axis=1)
+        relative = self._rows >= 0
+        targets[:, relative] -= state[:, self._rows[relative]]
+        return targets.astype(np.float32)
+
+    def columns(self, topic: str) -> slice:
+        """Where the labels of a topic's commands stand."""
+        return self._actions.columns[list(self.tracks).index(topic)]

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trace_memory_ros.bags.actions import CommandTrack
+from trace_memory_ros.bags.actions import Commands
 from trace_memory_ros.bags.branches import Branch, BranchTrack, branch_file, read_branches
+from trace_memory_ros.bags.clocks import Doubt, EpisodeClocks
 from trace_memory_ros.bags.episode import NO_STAMP, BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan, spans
 from trace_memory_ros.bags.faults import BagFault, BagVerdict, verdict_of
@@ -47,12 +49,13 @@ def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpi
 def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeSpan) -> BagEpisode:
     """One episode of an open bag; its `notes` say what is wrong with it. Raises BagFault for a bad sidecar file."""
     config = recording.observation
-    commands = None if recording.actions is None else CommandTrack(recording.actions, span.begin_stamp_ns)
-    marks = BranchTrack()
-    ticks = SpanTicks(reader, recording, span, _handlers(recording, commands, marks))
+    definitions = {name: info.definition for name, info in reader.topics.items()}
+    commands = None if recording.actions is None else Commands(recording, span.begin_stamp_ns, definitions)
+    clocks, marks = EpisodeClocks(recording, span), BranchTrack()
+    ticks = SpanTicks(reader, recording, span, _handlers(recording, commands, clocks, marks))
     seen = list(ticks)
-    stamps = [observation.stamp_ns for observation in seen]
-    actions = None if commands is None else commands.labels(stamps)
+    arrays = _arrays(config, seen)
+    actions, doubts = _labels(commands, clocks, arrays)
     branches, branch_notes = _branches(recording, span, seen, marks)
     stem = Path(span.bag).name or span.bag
     return BagEpisode(
@@ -61,7 +64,7 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
         span=span,
         cameras=config.camera_names,
         streams=tuple(stream.name for stream in config.inputs),
-        **_arrays(config, seen),
+        **arrays,
         faults={k: dict(observation.faults) for k, observation in enumerate(seen) if observation.faults},
         actions=actions,
         action_names=() if recording.actions is None else recording.actions.names,
@@ -70,17 +73,33 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
             name: {**asdict(counters), **asdict(ticks.feeder.counters[name])}
             for name, counters in ticks.observer.counters.items()
         },
-        notes=(*episode_faults(recording, ticks, seen, commands, actions), *branch_notes),
+        notes=(*episode_faults(recording, ticks, seen, commands, actions, doubts), *branch_notes),
         unfinished=ticks.unfinished,
     )
 
 
+def _labels(
+    commands: Commands | None, clocks: EpisodeClocks, arrays: dict[str, np.ndarray]
+) -> tuple[NDArray[np.float32] | None, list[Doubt]]:
+    """Every tick's actions, NaN for those of a part whose time base is in doubt, and these doubts."""
+    if commands is None:
+        return None, []
+    stamps, state = arrays["stamps_ns"].tolist(), arrays["state"]
+    actions, doubts = commands.labels(stamps, state), clocks.doubts(commands, stamps, state)
+    for doubt in doubts:
+        actions[:, commands.columns(doubt.topic) if doubt.topic else slice(None)] = np.nan
+    return actions, doubts
+
+
 def _handlers(
-    recording: RecordingConfig, commands: CommandTrack | None, marks: BranchTrack
+    recording: RecordingConfig, commands: Commands | None, clocks: EpisodeClocks, marks: BranchTrack
 ) -> dict[str, MessageHandler]:
     found: dict[str, list[MessageHandler]] = {}
     if commands is not None:
-        found.setdefault(recording.topic(commands.config.topic), []).append(commands.take)
+        for topic, track in commands.tracks.items():
+            found.setdefault(topic, []).append(track.take)
+        for topic in clocks.topics:
+            found.setdefault(topic, []).append(clocks.take)
     if recording.branches is not None and recording.branches.topic:
         found.setdefault(recording.topic(recording.branches.topic), []).append(marks.take)
     return {topic: _each(handlers) for topic, handlers in found.items()}

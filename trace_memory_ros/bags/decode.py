@@ -54,6 +54,7 @@ class Feeder:
     ) -> None:
         recording = config if isinstance(config, RecordingConfig) else RecordingConfig(config)
         self._sink = sink
+        self._recording = recording
         self._streams = stream_topics(recording)
         self.topics = tuple(self._streams)
         self.counters = {stream.name: FeedCounters() for stream in recording.observation.inputs}
@@ -76,7 +77,7 @@ class Feeder:
             if raw.type_name != stream.message_type:
                 raise CdrError(f"message is {raw.type_name}, needed is {stream.message_type}")
             cdr = Cdr(raw.data)
-            stamp_ns = stamp_of(stream, cdr, raw.log_ns)
+            stamp_ns = stamp_of(self._recording, stream, cdr, raw.log_ns)
             counters.unstamped += stamp_ns == 0
             verdict = self._sink.push(stream.name, stamp_ns, raw.log_ns, self._contents[stream.name](cdr, raw))
             counters.ahead += verdict is Verdict.AHEAD

@@ -83,7 +83,7 @@ def _stamps(reader: BagReader, recording: RecordingConfig, topic: str) -> Iterat
     clock = recording.observation.cameras[0]
     for raw in _messages(reader, recording, topic):
         try:
-            yield raw.log_ns, recorded_stamp_ns(clock, raw)
+            yield raw.log_ns, recorded_stamp_ns(recording, clock, raw)
         except CdrError:
             continue
 
@@ -104,7 +104,7 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
     for raw in reader.messages(wanted_topics(recording)):
         if raw.topic in times:
             with suppress(CdrError):
-                times[raw.topic].append((raw.log_ns, recorded_stamp_ns(streams[raw.topic][0], raw)))
+                times[raw.topic].append((raw.log_ns, recorded_stamp_ns(recording, streams[raw.topic][0], raw)))
         if raw.topic != topic:
             continue
         try:

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.bags.actions import CommandTrack
+from trace_memory_ros.bags.actions import Commands, CommandTrack
+from trace_memory_ros.bags.clocks import Doubt
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.ticks import RAGGED_MS, SpanTicks
 from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.streams.base import ReadError
 
+ACTIONS, NO_LABEL = "actions", "labels a tick"
 ONE_CLOCK = "stamp every message when its sample is taken, all by one clock"
 SILENCE = ("no sample on ", "the newest sample on ")
 
@@ -22,16 +25,26 @@ def episode_faults(
     recording: RecordingConfig,
     ticks: SpanTicks,
     seen: Sequence[Observation],
-    commands: CommandTrack | None,
+    commands: Commands | None,
     actions: NDArray[np.float32] | None,
+    doubts: Sequence[Doubt] = (),
 ) -> list[BagFault]:
-    """Faults of an episode whose ticks are `seen`: of its streams, of its ticks, of its commands."""
+    """Faults of an episode whose ticks are `seen`: of its streams, of its ticks, of its commands and their clocks."""
     found = list(_stream_faults(recording, ticks))
     found += ticks.faults
     found += _tick_faults(ticks, seen)
     if commands is not None and actions is not None:
-        found += _command_faults(recording, ticks, commands, actions)
+        found += [doubt.fault for doubt in doubts]
+        for topic, track in commands.tracks.items():
+            doubted = any(doubt.topic in ("", topic) for doubt in doubts)
+            labels = None if doubted else actions[:, commands.columns(topic)]
+            found += _command_faults(ticks, topic, track, labels)
     return found
+
+
+def label_faults(notes: Sequence[BagFault]) -> list[BagFault]:
+    """Those of an episode's notes that tell why ticks have no action."""
+    return [note for note in notes if f"({ACTIONS})" in note.where or NO_LABEL in note.what]
 
 
 def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[BagFault]:
@@ -110,20 +123,24 @@ def _starts(ticks: SpanTicks, stream: str, tick: int) -> bool:
 
 
 def _command_faults(
-    recording: RecordingConfig, ticks: SpanTicks, commands: CommandTrack, actions: NDArray[np.float32]
+    ticks: SpanTicks, topic: str, commands: CommandTrack, labels: NDArray[np.float32] | None
 ) -> Iterator[BagFault]:
+    """Faults of one part's commands; labels: None where it is said already why there are none."""
     span = ticks.span
-    where = f"topic {recording.topic(commands.config.topic)} (actions), episode {span.index}"
+    where = f"topic {topic} ({ACTIONS}), episode {span.index}"
     if commands.refused:
-        what = f"{commands.refused} of {commands.received} commands cannot be used ({commands.fault})"
-        yield BagFault(span.bag, what, where, "correct actions.names, or the publisher of the commands")
-    if commands.unstamped and commands.unstamped < commands.received:
-        what = (
-            f"{commands.unstamped} of {commands.received} commands have a stamp of zero: they count from their log time"
+        what, remedy = str(commands.fault), "restore the bag from a copy, or record again"
+        if isinstance(commands.fault, ReadError):
+            what, remedy = _split(what)
+        yield BagFault(
+            span.bag, f"{commands.refused} of {commands.received} commands cannot be used ({what})", where, remedy
         )
-        yield BagFault(span.bag, what, where, "stamp every command with the tick that it answers")
-    without = np.isnan(actions).any(axis=1)
+    if commands.unstamped:
+        what = f"{commands.unstamped} of {commands.received} commands have a stamp of zero: they are not used"
+        remedy = "set stamp: received to take the times at which they were recorded, or stamp every command"
+        yield BagFault(span.bag, what, where, remedy)
+    without = np.isnan(labels).any(axis=1) if labels is not None else np.zeros(0, dtype=bool)
     if without.any():
-        what = f"{int(without.sum())} of {len(actions)} ticks have no command that can be used"
+        what = f"{int(without.sum())} of {without.size} ticks have no command that can be used"
         remedy = "record the commands from the episode's begin; those ticks cannot be learned from"
         yield BagFault(span.bag, what, f"{where}, tick {int(without.argmax())}", remedy)

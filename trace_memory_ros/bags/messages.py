@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rosbags.interfaces import Nodetype
+from rosbags.typesys.store import Typestore
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.observation.alignment import StreamCounters
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.message_fields import SECOND_NS, TickReport, condition_fields, diagnostics_fields
 from trace_memory_ros.runtime.shipped import PACKAGE
@@ -85,17 +88,53 @@ def twist_stamped(velocity: Sequence[float] | NDArray[Any], ns: int) -> Any:
 
 def trajectory(names: Sequence[str], targets: Sequence[float] | NDArray[Any], ns: int, period_ns: int) -> Any:
     """A trajectory_msgs/JointTrajectory of one point; `ns` is the stamp of the tick that it answers."""
-    point = make(
-        "trajectory_msgs/msg/JointTrajectoryPoint",
-        positions=np.ascontiguousarray(targets, dtype=np.float64),
-        velocities=np.zeros(0),
-        accelerations=np.zeros(0),
-        effort=np.zeros(0),
-        time_from_start=make(
-            "builtin_interfaces/msg/Duration", sec=period_ns // SECOND_NS, nanosec=period_ns % SECOND_NS
-        ),
-    )
-    return make(fields.TRAJECTORY, header=header(ns), joint_names=list(names), points=[point])
+    seconds, nanoseconds = divmod(period_ns, SECOND_NS)
+    point = {"positions": targets, "time_from_start": {"sec": seconds, "nanosec": nanoseconds}}
+    values = {"joint_names": list(names), "points": [point]}
+    return filled(fields.TRAJECTORY, {"header": _plain_header(ns), **values})
+
+
+def commands(
+    actions: ActionConfig,
+    outputs: Sequence[float] | NDArray[Any],
+    ns: int,
+    period_ns: int,
+    store: Typestore | None = None,
+) -> list[Any]:
+    """A message per part of a policy's outputs `(A,)`, as policy_node publishes them; `ns` as of `trajectory`.
+
+    store: where another knows the parts' types. Raises KeyError for an unknown type.
+    """
+    plain = actions.compose(outputs, ns, period_ns)
+    return [filled(part.type, values, store) for part, values in zip(actions.parts, plain, strict=True)]
+
+
+def filled(type_name: str, values: Mapping[str, Any], store: Typestore | None = None) -> Any:
+    """A message of nested plain values; what is not given is zero or empty.
+
+    Raises KeyError for an unknown type or field.
+    """
+    store = store or typestore()
+    kinds = dict(store.fielddefs[type_name][1])
+    if unknown := sorted(set(values) - set(kinds)):
+        raise KeyError(f"{type_name} has no field {unknown[0]!r}; it has {', '.join(kinds)}")
+    return store.types[type_name](**{name: _filled(kind, values.get(name), store) for name, kind in kinds.items()})
+
+
+def _filled(kind: Any, value: Any, store: Typestore) -> Any:
+    """A field's value, as rosbags wants it; None for zero or empty."""
+    node, about = kind
+    if node == Nodetype.NAME:
+        return filled(about, value or {}, store)
+    if node == Nodetype.BASE:
+        plain = {"string": str, "wstring": str, "bool": bool, "float32": float, "float64": float}.get(about[0], int)
+        return plain() if value is None else plain(value)
+    (inner, inner_about), count = about
+    items = [None] * (count if node == Nodetype.ARRAY else 0) if value is None else list(value)
+    found = [_filled((inner, inner_about), item, store) for item in items]
+    if inner == Nodetype.NAME or inner_about[0] in ("string", "wstring"):
+        return found
+    return np.array(found, dtype={"byte": "uint8", "char": "uint8"}.get(inner_about[0], inner_about[0]))
 
 
 def episode_status(ns: int, **values: Any) -> Any:
@@ -132,6 +171,10 @@ def report_to_message(
     """The MemoryDiagnostics of a tick; `streams` in configured order."""
     values = diagnostics_fields(report, streams, counters, faults)
     return make(DIAGNOSTICS, header=header(report.condition.stamp_ns), **values)
+
+
+def _plain_header(ns: int) -> dict[str, Any]:
+    return {"stamp": {"sec": ns // SECOND_NS, "nanosec": ns % SECOND_NS}}
 
 
 def _time(ns: int) -> Any:

@@ -17,29 +17,9 @@ from trace_memory_ros.files.strict import (
     require_text,
 )
 from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 
-ACTION_KINDS = ("joint_trajectory", "joint_state")
 EPISODE_KINDS = ("bag", "topic", "gap")
-
-
-@dataclass(frozen=True)
-class ActionConfig:
-    """Commands that were recorded. kind: `joint_trajectory` (trajectory_msgs/JointTrajectory) or `joint_state`.
-
-    names: joints and grippers, by name in the command, in the order of the policy's output.
-    """
-
-    topic: str
-    kind: str
-    names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        require_text(self.topic, "actions.topic")
-        require_choice(self.kind, ACTION_KINDS, "actions.kind")
-        if not self.names or len(set(self.names)) != len(self.names):
-            raise ConfigError(f"actions.names = {list(self.names)}: list each commanded joint once, in output order")
-        for name in self.names:
-            require_text(name, "actions.names entry")
 
 
 @dataclass(frozen=True)
@@ -80,13 +60,29 @@ class BranchConfig:
 
 @dataclass(frozen=True)
 class RecordingConfig:
-    """A kind of bag. namespace: put before the relative topics of all parts. Raises ConfigError."""
+    """A kind of bag. namespace: put before the relative topics of all parts. Raises ConfigError.
+
+    log_offset_ms: the recorder's clock less the clock of the header stamps; taken off the log time of what is stamped
+    when received.
+    """
 
     observation: ObservationConfig
     actions: ActionConfig | None = None
     episodes: EpisodeRule = EpisodeRule()
     branches: BranchConfig | None = None
     namespace: str = ""
+    log_offset_ms: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.log_offset_ms, bool) or not isinstance(self.log_offset_ms, int):
+            raise ConfigError(f"log_offset_ms = {self.log_offset_ms!r}: must be a whole number of milliseconds")
+        if self.actions is not None:
+            self.actions.relative_rows(self.observation)
+
+    @property
+    def log_offset_ns(self) -> int:
+        """`log_offset_ms` in ns."""
+        return self.log_offset_ms * 1_000_000
 
     def topic(self, name: str) -> str:
         """The bag's name of a configured topic: absolute, in the namespace unless it is absolute already."""
@@ -97,8 +93,10 @@ class RecordingConfig:
         out: dict[str, Any] = {"namespace": self.namespace} if self.namespace else {}
         out["observation"] = self.observation.to_dict()
         if self.actions is not None:
-            out["actions"] = {**_shallow(self.actions), "names": list(self.actions.names)}
+            out["actions"] = self.actions.to_dict()
         out["episodes"] = _shallow(self.episodes)
+        if self.log_offset_ms:
+            out["log_offset_ms"] = self.log_offset_ms
         if self.branches is not None:
             out["branches"] = {key: value for key, value in _shallow(self.branches).items() if value}
         return out
@@ -109,10 +107,7 @@ class RecordingConfig:
         values = dict(check_keys(data, [f.name for f in fields(cls)], ("observation",), where))
         values["observation"] = ObservationConfig.from_dict(values["observation"], f"{where}.observation")
         if values.get("actions") is not None:
-            actions = _part(ActionConfig, values["actions"], ("topic", "kind", "names"), f"{where}.actions")
-            if not isinstance(actions["names"], (list, tuple)):
-                raise ConfigError(f"{where}.actions.names = {actions['names']!r}: must be a list")
-            values["actions"] = ActionConfig(actions["topic"], actions["kind"], tuple(actions["names"]))
+            values["actions"] = ActionConfig.from_dict(values["actions"], f"{where}.actions")
         if values.get("episodes") is None:
             values.pop("episodes", None)
         else:

@@ -61,6 +61,7 @@ class SpanTicks:
         self.strayed: Counter[str] = Counter()
         self.faults: list[BagFault] = []
         self._reader = reader
+        self._recording = recording
         self._handlers = handlers or {}
 
     def __iter__(self) -> Iterator[Observation]:
@@ -88,7 +89,7 @@ class SpanTicks:
         if not self.span.bounded:
             return True
         try:
-            stamp_ns = recorded_stamp_ns(self._streams[raw.topic][0], raw)
+            stamp_ns = recorded_stamp_ns(self._recording, self._streams[raw.topic][0], raw)
         except CdrError:
             return True
         span = self.span

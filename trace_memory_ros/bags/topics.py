@@ -24,21 +24,15 @@ def is_stamped(stream: StreamConfig) -> bool:
     return not isinstance(stream, SensorConfig) or stream.kind.stamped
 
 
-def stamp_of(stream: StreamConfig, cdr: Cdr, log_ns: int) -> int:
+def stamp_of(recording: RecordingConfig, stream: StreamConfig, cdr: Cdr, log_ns: int) -> int:
     """A message's stamp, by its header or its log time; `cdr` is behind the header afterwards. Raises CdrError."""
     header_ns = cdr.header().stamp_ns if is_stamped(stream) else 0
-    return log_ns if stream.stamp == "received" else header_ns
+    return log_ns - recording.log_offset_ns if stream.stamp == "received" else header_ns
 
 
-def recorded_stamp_ns(stream: StreamConfig, raw: RawMessage) -> int:
+def recorded_stamp_ns(recording: RecordingConfig, stream: StreamConfig, raw: RawMessage) -> int:
     """The stamp of a recorded message. Raises CdrError."""
-    return raw.log_ns if stream.stamp == "received" else header_stamp_ns(raw.data)
-
-
-def action_type(recording: RecordingConfig) -> str:
-    """The message type of the action topic; only where there is one."""
-    assert recording.actions is not None
-    return fields.TRAJECTORY if recording.actions.kind == "joint_trajectory" else fields.JOINTS
+    return raw.log_ns - recording.log_offset_ns if stream.stamp == "received" else header_stamp_ns(raw.data)
 
 
 def stream_topics(recording: RecordingConfig) -> dict[str, tuple[StreamConfig, ...]]:
@@ -58,8 +52,10 @@ def wanted_topics(recording: RecordingConfig) -> dict[str, tuple[str, tuple[str,
             " and ".join(stream.name for stream in streams),
             tuple(dict.fromkeys(stream.message_type for stream in streams)),
         )
-    if recording.actions is not None:
-        found[recording.topic(recording.actions.topic)] = ("actions", (action_type(recording),))
+    for part in () if recording.actions is None else recording.actions.parts:
+        topic = recording.topic(part.topic)
+        others, types = found.get(topic, ("", ()))
+        found[topic] = (f"{others} and actions" if others else "actions", tuple(dict.fromkeys((*types, part.type))))
     if recording.episodes.kind == "topic":
         found[recording.topic(recording.episodes.topic)] = ("episodes", EPISODE_TYPES)
     if recording.branches is not None and recording.branches.topic:

@@ -31,6 +31,7 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
@@ -57,6 +58,7 @@ class Design:
     chunk: int = 20
     policy: str = "act"
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    actions: ActionConfig | None = None
 
 
 def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
@@ -90,8 +92,11 @@ def prepare_unpaired(
 
 
 def action_channels(design: Design) -> list[int]:
-    """State channel that each action moves, found by name; -1 for none."""
-    channels = (design.observation.channel_moved_by(name) for name in design.action_names)
+    """State channel that each action moves, found by name; -1 for none, and for what is relative to it already."""
+    channels = [design.observation.channel_moved_by(name) for name in design.action_names]
+    if design.actions is not None:
+        rows = design.actions.relative_rows(design.observation)
+        channels = [channel if row < 0 else None for channel, row in zip(channels, rows, strict=True)]
     return [-1 if channel is None else channel for channel in channels]
 
 
@@ -199,6 +204,7 @@ def save_checkpoint(
         signature_window=design.window,
         task=task,
         policy=PolicyConfig(design.policy, agent.policy.config.to_dict()),
+        actions=design.actions,
         training=training,
     )
     statistics = builder.statistics

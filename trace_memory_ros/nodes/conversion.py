@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
 from numpy.typing import NDArray
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.observation.alignment import StreamCounters
@@ -57,15 +57,6 @@ def odometry_message(velocity: NDArray[np.float64], ns: int) -> Odometry:
     twist = message.twist.twist
     twist.linear.x, twist.linear.y, twist.angular.z = (float(v) for v in velocity)
     return message
-
-
-def command_message(names: Sequence[str], targets: NDArray[Any], ns: int, period_ns: int) -> JointTrajectory:
-    """Absolute targets for one control period; the stamp is that of the tick they answer."""
-    point = JointTrajectoryPoint(
-        positions=[float(v) for v in targets],
-        time_from_start=Duration(sec=period_ns // SECOND_NS, nanosec=period_ns % SECOND_NS),
-    )
-    return JointTrajectory(header=header(ns), joint_names=list(names), points=[point])
 
 
 def command_targets(message: JointTrajectory, names: Sequence[str]) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ def message_class(name: str, where: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"{where}: message type {name} is not installed ({error}): install ros-$ROS_DISTRO-"
-            f"{package.replace('_', '-')} and source it, or leave the stream out"
+            f"{package.replace('_', '-')} and source it, or leave it out"
         ) from error
 
 

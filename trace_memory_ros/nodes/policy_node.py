@@ -10,19 +10,20 @@ from typing import Any, NoReturn
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
 from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory
 
 from trace_memory_ros.msg import MemoryCondition
-from trace_memory_ros.nodes import conversion, parameters, qos
+from trace_memory_ros.nodes import parameters, qos
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.policy.acting import Acting, acting_of, failure
-from trace_memory_ros.nodes.policy.commands import CommandOutput, Targets
-from trace_memory_ros.nodes.policy.loading import ready_policy
+from trace_memory_ros.nodes.policy.commands import CommandOutput
+from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.publishing import CommandPublishers
 from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.alignment import Verdict, horizon_of
 from trace_memory_ros.policies.base import ConditionMismatch
@@ -31,6 +32,7 @@ from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.message_fields import condition_of
 from trace_memory_ros.runtime.model import one_thread
 from trace_memory_ros.runtime.shipped import find_checkpoint
+from trace_memory_ros.streams.base import ReadError
 
 CONDITION = "memory/condition"
 SHORT_ID = 12
@@ -38,11 +40,15 @@ SHORT_ID = 12
 
 @dataclass
 class Waiting:
-    """A condition that is not answered yet. deadline_ns: until when its inputs, then its chunk, are waited for."""
+    """A condition that is not answered yet. deadline_ns: until when its inputs, then its chunk, are waited for.
+
+    state: of the observation that it names, once that was seen.
+    """
 
     condition: Condition
     deadline_ns: int
     seen: bool = False
+    state: NDArray[np.float64] | None = None
 
 
 class PolicyNode(ManagedNode):
@@ -65,17 +71,15 @@ class PolicyNode(ManagedNode):
         one_thread()
         loaded = checkpoint.load(find_checkpoint(settings.checkpoint))
         policy = ready_policy(loaded, settings.actuators)
-        self._action_names = policy.action_names
         self._acting = acting_of(policy, self, self._after_chunk)
         self._model_id = loaded.model_id
-        self._period_ns = loaded.config.observation.period_ns
         self._most_pending = horizon_of(loaded.config.observation)  # what one image may set free at once
         self._store = SampleStore(loaded.config.observation)
         self._health = Health()
-        self._restart()
-        self._commands = self.create_lifecycle_publisher(JointTrajectory, "command", qos.COMMAND)
+        self._commands = CommandPublishers(self, actions_of(loaded, policy), loaded.config.observation)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
-        self._publishers_made = [self._commands, self._diagnostics]
+        self._publishers_made = [*self._commands.publishers, self._diagnostics]
+        self._restart()
         self._inputs = InputSubscriptions(
             self, loaded.config.observation, settings.reliability, self._store, self._after_input
         )
@@ -114,7 +118,7 @@ class PolicyNode(ManagedNode):
 
     def _restart(self) -> None:
         """Forget the episode so far, and what was counted."""
-        self._output = CommandOutput(self._send, self._fault, self._settings.hold_ms)
+        self._output = CommandOutput(self._commands.publish, self._fault, self._settings.hold_ms)
         self._counts = {"conditions": 0, "late_chunks": 0}
         self._begin_episode()
 
@@ -192,7 +196,7 @@ class PolicyNode(ManagedNode):
             if self._awaits_chunk(waiting, give_up_until_ns):
                 return
             self._pending.popleft()
-            self._answer(condition)
+            self._answer(waiting)
         self._wait.set(None)
 
     def _look(self, waiting: Waiting, missing: list[str]) -> bool:
@@ -219,7 +223,7 @@ class PolicyNode(ManagedNode):
         if not observation.usable:
             self._hold(condition, "; ".join(observation.faults.values()))
             return False
-        waiting.seen = True
+        waiting.seen, waiting.state = True, observation.state
         waiting.deadline_ns = time.monotonic_ns() + self._settings.chunk_wait_ms * 1_000_000
         try:
             self._run.begin(observation, condition)
@@ -243,20 +247,28 @@ class PolicyNode(ManagedNode):
             return True
         return False
 
-    def _answer(self, condition: Condition) -> None:
+    def _answer(self, waiting: Waiting) -> None:
+        condition = waiting.condition
         self._counts["late_chunks"] += self._run.awaited(condition.tick)
         try:
-            targets = self._run.action(condition.tick)
+            action = self._run.action(condition.tick)
         except Exception as error:
             self._hold(condition, failure(error))
             return
-        if targets is None:
+        if action is None:
             self._hold(condition, self._run.why_none())
             return
+        assert waiting.state is not None
+        targets = self._commands.targets(action, waiting.state)
         if not np.isfinite(targets).all():
             self._hold(condition, "the policy's action is not finite: check its checkpoint and the units of its inputs")
             return
-        self._output.command(targets, condition.stamp_ns)
+        try:
+            messages = self._commands.messages(targets)
+        except ReadError as error:
+            self._hold(condition, f"the policy's action is no command: {error}")
+            return
+        self._output.command(messages, condition.stamp_ns)
 
     def _hold(self, condition: Condition, reason: str) -> None:
         self._output.hold(condition.stamp_ns, CONDITION, reason)
@@ -273,9 +285,6 @@ class PolicyNode(ManagedNode):
         pending = self._pending
         self._begin_episode()
         self._pending, self._episode = pending, condition.episode
-
-    def _send(self, targets: Targets, stamp_ns: int) -> None:
-        self._commands.publish(conversion.command_message(self._action_names, targets, stamp_ns, self._period_ns))
 
     def _fault(self, source: str, text: str) -> None:
         if self._health.note(source, text):

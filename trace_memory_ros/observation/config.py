@@ -22,7 +22,7 @@ from trace_memory_ros.files.strict import (
 from trace_memory_ros.observation.schema1 import is_schema1, upgraded
 from trace_memory_ros.streams.base import StreamType
 from trace_memory_ros.streams.registry import stream_type
-from trace_memory_ros.streams.select import Select, Selected, selected
+from trace_memory_ros.streams.select import Select, Selected, frozen, selected
 
 STAMPS = ("header", "received")
 TRANSPORTS = {
@@ -108,7 +108,7 @@ class SensorConfig(StreamConfig):
                 f"{where}: {self.type} has no header, so nothing says when it was true: set stamp: received to take "
                 "the time at which a message comes in"
             )
-        object.__setattr__(self, "select", _frozen(self.select))
+        object.__setattr__(self, "select", frozen(self.select))
         _ = self.selected
 
     @property
@@ -224,17 +224,35 @@ class ObservationConfig:
         rows = tuple(self.state.index(name) for name in self.path)
         return None if rows == tuple(range(self.state_dim)) else rows
 
+    def channels_of(self, output: str, field: str = "") -> tuple[str, ...]:
+        """State channels that a policy's output of that name can mean, as `left.elbow` means `left.position.elbow`.
+
+        Those of the stream that the output names, else all; of these, those of that `field` of a message, else
+        positions and base motion, else any.
+        """
+        alike = self._alike(output, [(s.name, one) for s in self.streams for one in s.selected])
+        alike = [(s, one) for s, one in alike if f"{s}.{one.name}" in self.state]
+        groups = (
+            [pair for pair in alike if pair[1].field.name == field],
+            [pair for pair in alike if pair[1].field.path],
+            alike,
+        )
+        return tuple(f"{s}.{one.name}" for s, one in next((group for group in groups if group), []))
+
     def channel_moved_by(self, output: str) -> int | None:
         """The state channel that a policy's output moves: the position of that name; None where none or several are.
 
         Of several, the one whose stream the output names: `left.elbow` moves `left.position.elbow`.
         """
-        stream, _, name = output.rpartition(".")
         given = [(s.name, one) for s in self.streams for one in s.selected if one.field.path]
-        found = [(s, one) for s, one in given if one.output in (output, name)]
-        found = [(s, one) for s, one in found if s == stream] or found
-        names = [f"{s}.{one.name}" for s, one in found if f"{s}.{one.name}" in self.state]
+        names = [name for s, one in self._alike(output, given) if (name := f"{s}.{one.name}") in self.state]
         return self.state.index(names[0]) if len(names) == 1 else None
+
+    @staticmethod
+    def _alike(output: str, given: list[tuple[str, Selected]]) -> list[tuple[str, Selected]]:
+        """Stream and number of those that are called like an output: of the stream that it names, else of all."""
+        alike = [(s, one) for s, one in given if output == one.output or output.endswith(f".{one.output}")]
+        return [(s, one) for s, one in alike if output == f"{s}.{one.output}"] or alike
 
     def path_of(self, states: NDArray[Any]) -> NDArray[Any]:
         """The path's channels `(..., d_p)` of standardised states `(..., d_s)`."""
@@ -320,13 +338,6 @@ def _without_defaults(item: dict[str, Any], cls: type) -> dict[str, Any]:
     said = {"name", "topic", "type", "transport", "stale_after_ms"}
     usual = {f.name: _plain(f.default) for f in fields(cls)}
     return {key: value for key, value in item.items() if key in said or value != usual[key]}
-
-
-def _frozen(select: Any) -> Any:
-    """Lists as tuples, so that nothing can be changed afterwards; None as nothing."""
-    if isinstance(select, Mapping):
-        return {key: _frozen(item) for key, item in select.items()}
-    return tuple(select) if isinstance(select, list) else () if select is None else select
 
 
 def _refuse_repeats(names: Any, what: str) -> None:

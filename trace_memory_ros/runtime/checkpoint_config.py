@@ -11,12 +11,13 @@ from trace_memory_ros.files.strict import ConfigError, check_keys, require_int, 
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.encoder import EncoderConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
 from trace_memory_ros.runtime.window import PathWindow
 
 SCHEMA = 2
 READABLE = (1, SCHEMA)
-OPTIONAL = ("signature_window", "policy", "training")
+OPTIONAL = ("signature_window", "policy", "training", "actions")
 MAX_DEPTH = 4
 
 
@@ -63,7 +64,8 @@ class CheckpointConfig:
 
     signature_depth: 0 where the mechanism takes no signature. signature_window: None for the whole episode. policy:
     None in a memory-only checkpoint. training: plain values that tell where the weights come from (`command`, `seed`,
-    `metrics`, ...). Raises ConfigError when two parts don't fit each other, naming both.
+    `metrics`, ...). actions: what the policy's outputs are; None for one JointTrajectory of its action names on
+    `command`. Raises ConfigError when two parts don't fit each other, naming both.
     """
 
     memory: MemoryConfig
@@ -77,6 +79,7 @@ class CheckpointConfig:
     signature_window: PathWindow | None = None
     package_version: str = __version__
     schema: int = SCHEMA
+    actions: ActionConfig | None = None
 
     def __post_init__(self) -> None:
         _check_schema(self.schema, self.package_version, "checkpoint")
@@ -89,6 +92,8 @@ class CheckpointConfig:
         _agree("memory.dims.content", dims.content, "visual_width + state_width of the encoder", encoder.content_dim)
         words = f"signature size at depth {self.signature_depth} of {seen.path_dim} path channels"
         _agree("memory.dims.signature", dims.signature, words, self.signature_dim)
+        if self.actions is not None:
+            self.actions.relative_rows(self.observation)
 
     @property
     def mechanism(self) -> str:
@@ -103,6 +108,7 @@ class CheckpointConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain YAML-ready mapping; `from_dict` inverts it."""
         policy = self.policy
+        actions = {} if self.actions is None else {"actions": self.actions.to_dict()}
         return {
             "schema": self.schema,
             "package_version": self.package_version,
@@ -114,6 +120,7 @@ class CheckpointConfig:
             "signature_depth": self.signature_depth,
             "signature_window": None if self.signature_window is None else self.signature_window.to_dict(),
             "policy": None if policy is None else {"family": policy.family, "options": plain(policy.options)},
+            **actions,
             "training": plain(self.training),
         }
 
@@ -126,7 +133,7 @@ class CheckpointConfig:
             _check_schema(data.get("schema"), data.get("package_version"), where)
         values = check_keys(data, names, [n for n in names if n not in OPTIONAL], where)
         window = values.get("signature_window")
-        policy = values.get("policy")
+        policy, actions = values.get("policy"), values.get("actions")
         if policy is not None:
             policy = check_keys(policy, ("family", "options"), ("family",), f"{where}.policy")
             policy = PolicyConfig(policy["family"], dict(policy.get("options") or {}))
@@ -139,6 +146,7 @@ class CheckpointConfig:
             task=values["task"],
             signature_window=None if window is None else PathWindow.from_dict(window, f"{where}.signature_window"),
             policy=policy,
+            actions=None if actions is None else ActionConfig.from_dict(actions, f"{where}.actions"),
             training=dict(values.get("training") or {}),
             package_version=values["package_version"],
         )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from trace_memory_ros.streams.base import Field, Plain, Values
 from trace_memory_ros.streams.cdr import Cdr
-from trace_memory_ros.streams.joints import UNITS, ByName, SameTexts, field_of
+from trace_memory_ros.streams.joints import UNITS, ByName, SameTexts, field_of, of_every_joint
 
 
 class JointState:
@@ -29,8 +29,7 @@ class JointState:
         joints = list(dict.fromkeys(field.partition(".")[2] for field in targets))
         out: Plain = {"name": joints}
         for group in UNITS:
-            given = [targets.get(f"{group}.{joint}") for joint in joints]
-            out[group] = [value for value in given if value is not None]
+            out[group] = of_every_joint(targets, group, joints)
         return out
 
 

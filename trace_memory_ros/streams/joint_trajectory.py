@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from trace_memory_ros.streams.base import Field, Plain, ReadError, Steps, Values
 from trace_memory_ros.streams.cdr import Cdr
-from trace_memory_ros.streams.joints import ByName, field_of
+from trace_memory_ros.streams.joints import ByName, field_of, of_every_joint
 
 SECOND_NS = 1_000_000_000
 ARRAYS = {"position": "positions", "velocity": "velocities", "effort": "effort"}
@@ -38,8 +38,7 @@ class JointTrajectory:
         seconds, nanoseconds = divmod(period_ns, SECOND_NS)
         point: Plain = {"time_from_start": {"sec": seconds, "nanosec": nanoseconds}}
         for group, array in ARRAYS.items():
-            given = [targets.get(f"{group}.{joint}") for joint in joints]
-            point[array] = [value for value in given if value is not None]
+            point[array] = of_every_joint(targets, group, joints)
         return {"joint_names": joints, "points": [point]}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,15 @@ def field_of(name: str, type_name: str) -> Field:
     if joint in UNITS:
         raise ConfigError(f"{type_name}: {name!r} names no joint: select {{{name}: [JOINT, ...]}}")
     return Field(f"{group}.{joint}", UNITS[group], group == "position", joint)
+
+
+def of_every_joint(targets: Mapping[str, float], group: str, joints: Sequence[str]) -> list[float]:
+    """A group's values in the joints' order; none where it is not commanded. Raises ConfigError for some of it."""
+    given = {joint: targets[f"{group}.{joint}"] for joint in joints if f"{group}.{joint}" in targets}
+    if given and len(given) < len(joints):
+        lacking = [joint for joint in joints if joint not in given]
+        raise ConfigError(f"{group} is commanded for some joints and not for {', '.join(lacking)}: select it for all")
+    return list(given.values())
 
 
 class ByName:

@@ -24,6 +24,13 @@ class Selected(NamedTuple):
         return self.name if self.given else self.field.output_name
 
 
+def frozen(select: Any) -> Any:
+    """A selection's lists as tuples, so that nothing can be changed afterwards; None as nothing."""
+    if isinstance(select, Mapping):
+        return {key: frozen(item) for key, item in select.items()}
+    return tuple(select) if isinstance(select, list) else () if select is None else select
+
+
 def selected(kind: StreamType, select: object, where: str) -> tuple[Selected, ...]:
     """What `select` names of a type's fields, in order. Raises ConfigError naming `where`.
 

@@ -114,15 +114,6 @@ def _fill(proposal: Proposal) -> None:
     plain["episodes"] = {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
     if (annotated := branch_rule(named(branches) if branches else "")) is not None:
         plain["branches"] = {"topic": annotated.topic}
-    if isinstance(plain.get("actions"), list):  # TEMPORARY
-        kinds = {"trajectory_msgs/msg/JointTrajectory": "joint_trajectory", "sensor_msgs/msg/JointState": "joint_state"}
-        one = plain.pop("actions")
-        if len(one) == 1 and one[0]["type"] in kinds:
-            plain["actions"] = {
-                "topic": one[0]["topic"],
-                "kind": kinds[one[0]["type"]],
-                "names": one[0]["select"]["position"],
-            }
     try:
         proposal.recording = RecordingConfig.from_dict(plain, "proposal")
     except ConfigError as error:

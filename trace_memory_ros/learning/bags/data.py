@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trace_memory_ros.bags.judge import label_faults
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.periods import ticks_in
 
@@ -97,6 +98,8 @@ def _unfit(episode: BagEpisode, least: int) -> str:
     if known.sum() >= least:
         return ""
     faulty = min(episode.faults, default=None)
+    if not known.any() and (blamed := label_faults(episode.notes)):
+        return f"no tick has an action: {'; '.join(f'{note.where}: {note.what}; {note.remedy}' for note in blamed)}"
     first = "" if faulty is None else f"; tick {faulty}: {episode.fault_text(faulty)}"
     return f"{known.sum()} of {len(known)} ticks have a whole observation and an action, {least} are needed{first}"
 

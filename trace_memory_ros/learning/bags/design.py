@@ -88,6 +88,7 @@ def bag_design(
         policy_options=options.policy_options,
         width=options.width,
         slots=options.slots,
+        actions=recording.actions,
     )
     return design, state
 

@@ -15,7 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields, messages
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.learning.lerobot.export import ACTION, IMAGES, SIDECAR, STATE
 from trace_memory_ros.learning.lerobot.frames import video_frames
@@ -26,6 +26,7 @@ from trace_memory_ros.observation.config import (
     SensorConfig,
 )
 from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.streams.twist import BASE_MOTION
 
 VERSION = "v3.0"
@@ -125,7 +126,7 @@ def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any]) -> Rec
     branched = any(episode["branches"] for episode in sidecar.get("episodes", []))
     return RecordingConfig(
         observation,
-        ActionConfig("command", "joint_trajectory", layout.actions),
+        ActionConfig.of_trajectory("command", layout.actions),
         branches=BranchConfig(topic="branch") if branched else None,
     )
 

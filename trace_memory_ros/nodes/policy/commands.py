@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-Targets = NDArray[np.float32]
+from trace_memory_ros.nodes.policy.publishing import Messages
 
 
 class CommandOutput:
     """Commands of an episode and how many came to what.
 
-    publish: sends targets `(A,)` with the stamp of the tick they answer. fault: called with the source and text of a
+    publish: sends messages with the stamp of the tick they answer. fault: called with the source and text of a
     fault. hold_ms: how long the last command is repeated.
     """
 
     def __init__(
-        self, publish: Callable[[Targets, int], None], fault: Callable[[str, str], None], hold_ms: int
+        self, publish: Callable[[Messages, int], None], fault: Callable[[str, str], None], hold_ms: int
     ) -> None:
         self._send = publish
         self._fault = fault
@@ -29,13 +26,13 @@ class CommandOutput:
 
     def restart(self) -> None:
         """A new episode: there is no last command; counts go on."""
-        self._targets: Targets | None = None
+        self._messages: Messages | None = None
         self._last_stamp_ns = 0
         self._unusable_since_ns: int | None = None
 
-    def command(self, targets: Targets, stamp_ns: int) -> None:
+    def command(self, messages: Messages, stamp_ns: int) -> None:
         """Send the policy's answer."""
-        self._targets = targets
+        self._messages = messages
         self._unusable_since_ns = None
         self._publish(stamp_ns, "commands")
 
@@ -45,7 +42,7 @@ class CommandOutput:
         now_ns = time.monotonic_ns()
         if self._unusable_since_ns is None:
             self._unusable_since_ns = now_ns
-        if self._targets is None:
+        if self._messages is None:
             self.counts["no_command"] += 1
         elif now_ns - self._unusable_since_ns <= self._hold_ms * 1_000_000:
             self._publish(stamp_ns, "holds")
@@ -55,18 +52,18 @@ class CommandOutput:
 
     def repeat(self, source: str, reason: str) -> None:
         """Repeat the last command once, with its own stamp, if there is one."""
-        if self._targets is not None:
+        if self._messages is not None:
             self._fault(source, reason)
             self._publish(self._last_stamp_ns, "holds")
 
     def refuse(self, source: str, reason: str) -> None:
         """Give no command: whoever asked is not whom this policy was trained with."""
         self.counts["no_command"] += 1
-        self._targets = None
+        self._messages = None
         self._fault(source, reason)
 
     def _publish(self, stamp_ns: int, counted: str) -> None:
-        assert self._targets is not None
+        assert self._messages is not None
         self.counts[counted] += 1
         self._last_stamp_ns = stamp_ns
-        self._send(self._targets, stamp_ns)
+        self._send(self._messages, stamp_ns)

@@ -11,8 +11,10 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies.base import Policy, check_actions
 from trace_memory_ros.policies.families import UnknownFamily, family
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
 
+COMMAND = "command"
 FloatArray = NDArray[np.float32]
 
 
@@ -45,6 +47,22 @@ def ready_policy(loaded: Checkpoint, actuators: str) -> Policy:
         check_actions(policy.action_names, robot, "parameter actuators")
     warm_up(policy, loaded.config.observation)
     return policy
+
+
+def actions_of(loaded: Checkpoint, policy: Policy) -> ActionConfig:
+    """What the policy's outputs are; where the checkpoint does not say it, one JointTrajectory on `command`.
+
+    Raises CheckpointError where the checkpoint says it of other outputs.
+    """
+    actions = loaded.config.actions
+    if actions is None:
+        return ActionConfig.of_trajectory(COMMAND, policy.action_names)
+    if actions.names != tuple(policy.action_names):
+        raise CheckpointError(
+            f"{loaded.folder}: actions are {', '.join(actions.names)}, the policy's outputs "
+            f"{', '.join(policy.action_names)}: correct actions in its config.yaml, or train again"
+        )
+    return actions
 
 
 def warm_up(policy: Policy, config: ObservationConfig) -> None:
