@@ -64,12 +64,12 @@ def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
         if k % 8 == 0:
             image = make.image(tiny.pixels(k, 0), ns)
             entries.append(Entry("camera/front/image_raw", fields.IMAGE, ns, image))
-    proposal, recording = round_trip(tmp_path, entries, 7)
+    proposal, recording = round_trip(tmp_path, entries, 10)
     (camera,) = recording.observation.cameras
     (joints,) = recording.observation.streams
     assert camera.name == "front"
-    assert recording.observation.tick_period_ms == 270  # the camera comes every 264 ms
-    assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 270)
+    assert recording.observation.tick_period_ms == 200  # the camera comes every 264 ms: the slowest tick
+    assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 200)
     assert recording.actions is None
     (missing,) = proposal.missing
     assert "commands" in missing and "# missing: commands" in proposal.yaml()

@@ -59,7 +59,7 @@ def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
 def _named(chosen: list[Camera], proposal: Proposal) -> list[Camera]:
     taken: list[str] = []
     for one in chosen:
-        one.name = unique(camera_name(one.topic), taken)
+        one.name = unique(camera_name(proposal.named(one.topic)), taken)
         taken.append(one.name)
         proposal.uses[one.topic] = f"camera {one.name}"
     return chosen

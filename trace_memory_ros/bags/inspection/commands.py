@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from trace_memory_ros.bags import fields
@@ -26,7 +26,9 @@ TWISTS = (twist.TWIST.name, twist.TWIST_STAMPED.name)
 TYPES = (fields.TRAJECTORY, fields.JOINTS, *ARRAYS, *FLOATS, *TWISTS, pose.POSE_STAMPED.name, gripper.COMMAND.name)
 ALWAYS = (fields.TRAJECTORY, gripper.COMMAND.name)
 """Types that nothing but commands are of."""
-BASE, HAND, GRIPPER = "base", "hand", "gripper"
+BASE, HAND, GRIPPER = "<base>", "<hand>", "<gripper>"
+"""Things that are moved without naming joints, called as no joint is."""
+Named = Callable[[str], str]
 LATE_NS = 2_000_000_000
 
 
@@ -57,7 +59,7 @@ def command_parts(proposal: Proposal, streams: list[StateStream], why: dict[str,
             why[part.topic] = f"commands what {repeated.topic} commands"
             proposal.notes.append(f"{part.topic} carries commands too and is left out: it {why[part.topic]}")
     chosen.sort(key=lambda part: (_kind_of(part), -len(part.outputs), part.topic))
-    _name(chosen)
+    _name(chosen, proposal.named)
     for part in chosen:
         proposal.uses[part.topic] = "actions" if len(chosen) == 1 else f"actions ({words.listed(part.outputs, 2)})"
         proposal.notes += [part.note] if part.note else []
@@ -69,7 +71,7 @@ def _candidates(proposal: Proposal, streams: list[StateStream], why: dict[str, s
     for topic, found in proposal.topics.items():
         if topic in proposal.uses or not is_command(topic, found) or not found.readable:
             continue
-        part = _part(topic, found, streams)
+        part = _part(topic, found, streams, proposal.named)
         if part is None:
             why[topic] = "commands, of which none names joints with positions"
         elif found.info.type_name in (*TWISTS, pose.POSE_STAMPED.name) and not _moves(found):
@@ -119,7 +121,7 @@ def _overlap(one: CommandPart, other: CommandPart) -> bool:
     return False
 
 
-def _part(topic: str, found: TopicSurvey, streams: list[StateStream]) -> CommandPart | None:
+def _part(topic: str, found: TopicSurvey, streams: list[StateStream], named: Named) -> CommandPart | None:
     """What a topic of commands moves; None where nothing of it can be selected."""
     type_name = found.info.type_name
     if type_name in (fields.TRAJECTORY, fields.JOINTS):
@@ -142,12 +144,12 @@ def _part(topic: str, found: TopicSurvey, streams: list[StateStream]) -> Command
             found,
             {"position": "position"},
             frozenset({(owner, GRIPPER)}),
-            words.part_name(topic, "gripper"),
+            words.part_name(named(topic), "gripper"),
             ("position",),
         )
     if words.has(topic, words.GRIPPERS) and max(found.sizes, default=0) <= MOST_FINGERS:
-        return _of_gripper(topic, found, streams)
-    return _of_numbers(topic, found, streams)
+        return _of_gripper(topic, found, streams, named)
+    return _of_numbers(topic, found, streams, named)
 
 
 def _of_joints(topic: str, found: TopicSurvey, streams: list[StateStream]) -> CommandPart | None:
@@ -176,9 +178,9 @@ def _moved(topic: str, joints: dict[str, Range], streams: list[StateStream]) -> 
     )
 
 
-def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream]) -> CommandPart:
+def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream], named: Named) -> CommandPart:
     """A gripper's own topic, its numbers called as the state calls them."""
-    name, select = gripper_numbers(topic, found)
+    name, select = gripper_numbers(named(topic), found)
     states = [s for s in streams if s.use == "gripper" and len(s.joints) == len(select)]
     near = nearest_by_words(topic, [s.topic for s in states]) if states else []
     if near:
@@ -190,10 +192,10 @@ def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream]) -> C
     return CommandPart(topic, found, select, frozenset({(owner, GRIPPER)}), name, tuple(select))
 
 
-def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream]) -> CommandPart | None:
+def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream], named: Named) -> CommandPart | None:
     """Numbers by index: those of joints that behave as they do, else by the topic's name."""
     if found.info.type_name in FLOATS:
-        name = words.part_name(topic, "command").replace(".", "_")
+        name = words.part_name(named(topic), "command").replace(".", "_")
         return CommandPart(topic, found, {name: "data"}, frozenset({("", name)}), outputs=(name,))
     size = max(found.sizes, key=lambda one: found.sizes[one], default=0)
     ranges = {str(i): found.ranges[str(i)] for i in range(size) if str(i) in found.ranges}
@@ -207,7 +209,7 @@ def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream]) -> C
             select = {chosen[index]: int(index) for index in ranges}
             covers = frozenset((stream.name, GRIPPER if words.has(j, words.GRIPPERS) else j) for j in select)
             return CommandPart(topic, found, select, covers, stream.name, tuple(select))
-    name = words.part_name(topic, "command")
+    name = words.part_name(named(topic), "command")
     select = {f"{name}_{index}": int(index) for index in ranges}
     note = f"{topic} holds {size} numbers that behave like no joints' positions: name them as their controller does"
     owner = able[0].name if len(able) == 1 else _owner(topic, streams)
@@ -222,7 +224,7 @@ def _owner(topic: str, streams: list[StateStream]) -> str:
     return able[near[0]] if len(near) == 1 else ""
 
 
-def _name(parts: list[CommandPart]) -> None:
+def _name(parts: list[CommandPart], named: Named) -> None:
     """Names for parts whose outputs are called as those of another, and for grippers; the others need none."""
     counts: dict[str, int] = {}
     for part in parts:
@@ -232,7 +234,7 @@ def _name(parts: list[CommandPart]) -> None:
     for part in parts:
         repeated = any(counts[output] > 1 for output in part.outputs)
         plain = all(output in words.WIDTHS or output.startswith("position") for output in part.outputs)
-        name = part.name or words.part_name(part.topic, "command")
+        name = part.name or words.part_name(named(part.topic), "command")
         part.name = words.unique(name, taken) if repeated or plain else ""
         taken += [part.name] if part.name else []
 

@@ -17,9 +17,9 @@ COMMANDED = 0.35
 
 
 def distance(one: Range, other: Range) -> float:
-    """How unlike two numbers behave, in parts of the wider one's spread."""
+    """How unlike two numbers behave, in parts of the narrower one's spread."""
     apart = np.abs(_behaviour(one) - _behaviour(other)).mean()
-    return float(apart / max(one.spread, other.spread, LEAST_SPREAD))
+    return float(apart / max(min(one.spread, other.spread), LEAST_SPREAD))
 
 
 def _behaviour(one: Range) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.inspection import words
 from trace_memory_ros.bags.inspection.cameras import DEPTH_RANGE_M, is_depth
 from trace_memory_ros.bags.inspection.commands import TYPES as COMMANDS
@@ -19,6 +20,7 @@ from trace_memory_ros.streams.select import selected
 
 CAMERAS, STREAMS, ACTIONS = SECTIONS
 MOST_INDICES = 32
+LEAST_CHANGE = 1e-6
 LIKE = {
     "TwistWithCovarianceStamped": "geometry_msgs/msg/TwistStamped",
     "PoseWithCovarianceStamped": "geometry_msgs/msg/PoseStamped",
@@ -35,15 +37,15 @@ StaleMs = Callable[[TopicSurvey], int]
 
 
 def passed_over(
-    proposal: Proposal, why: Mapping[str, str], named: Callable[[str], str], stale_ms: StaleMs, taken: Collection[str]
+    proposal: Proposal, why: Mapping[str, str], stale_ms: StaleMs, taken: Collection[str]
 ) -> list[PassedOver]:
-    """Everything that is not used. named: a topic as the configuration names it. taken: names of streams and parts."""
+    """Everything that is not used. taken: names of streams and parts."""
     found, names = [], set(taken)
     for topic, one in sorted(proposal.topics.items()):
         if topic in proposal.uses:
-            found += _rest_of_joints(topic, one, named, stale_ms, names)
+            found += _rest_of_joints(topic, one, proposal.named, stale_ms, names)
         else:
-            found.append(_passed_over(topic, one, why.get(topic, ""), named, stale_ms, names))
+            found.append(_passed_over(topic, one, why.get(topic, ""), proposal.named, stale_ms, names))
         names |= {str(other.entry["name"]) for other in found[-1:] if other.entry and "name" in other.entry}
     return found
 
@@ -75,7 +77,7 @@ def _with_entry(
     reason = ", ".join(part for part in (why, _rate(found)) if part)
     received = {} if found.stamped else {"stamp": "received"}
     if type_name in IMAGES:
-        name = words.unique(words.camera_name(topic), names)
+        name = words.unique(words.camera_name(named(topic)), names)
         entry: Plain = {"name": name, "topic": named(topic), "transport": IMAGES[type_name]}
         entry |= {"range_m": DEPTH_RANGE_M} if is_depth(topic, found) else {}
         entry |= {"stale_after_ms": stale_ms(found), **received}
@@ -83,16 +85,21 @@ def _with_entry(
         return PassedOver(topic, f"{found.main_format}, {reason}", CAMERAS, entry)
     select = _select(topic, found)
     if type_name in COMMANDS and is_command(topic, found):
-        name = words.unique(words.part_name(topic, "command"), names)
+        name = words.unique(words.part_name(named(topic), "command"), names)
         entry = {"name": name, "topic": named(topic), "type": type_name, "select": select, **received}
         selected(stream_type(type_name), select, topic)
         return PassedOver(topic, reason, ACTIONS, entry)
-    name = words.unique(words.stream_name(topic, "stream"), names)
+    name = words.unique(words.stream_name(named(topic), _usual_name(type_name)), names)
     entry = {"name": name, "topic": named(topic), "type": type_name, "select": select, **received}
     entry["stale_after_ms"] = stale_ms(found)
     SensorConfig(**entry)
-    still = "" if any(found.moves(number) for number in found.ranges) else ", never changes"
-    return PassedOver(topic, reason + still, STREAMS, entry)
+    still = all(number.spread < LEAST_CHANGE for number in found.ranges.values())
+    return PassedOver(topic, f"{reason}, never changes" if still else reason, STREAMS, entry)
+
+
+def _usual_name(type_name: str) -> str:
+    """What a stream of that type is called where its topic says nothing."""
+    return "joints" if type_name == fields.JOINTS else type_name.rpartition("/")[2].removesuffix("Stamped").lower()
 
 
 def _rate(found: TopicSurvey) -> str:
@@ -103,7 +110,7 @@ def _select(topic: str, found: TopicSurvey) -> Plain | list[str]:
     """All that one would select. Raises ConfigError where there is nothing."""
     type_name = found.info.type_name
     if type_name in ARRAYS:
-        name = words.stream_name(topic, "number")
+        name = words.stream_name(topic.rpartition("/")[2], "number")
         indices = [index for index in found.ranges if not found.ranges[index].absent][:MOST_INDICES]
         if not indices:
             raise ConfigError("its arrays are empty")
@@ -137,7 +144,7 @@ def _rest_of_joints(
     for group in ("velocity", "effort"):
         joints = _members(found, group)
         if any(found.moves(f"{group}.{joint}") for joint in joints):
-            name = words.unique(f"{words.stream_name(topic, 'joints')}_{group}", names)
+            name = words.unique(f"{words.stream_name(named(topic), 'joints')}_{group}", names)
             entry: Plain = {"name": name, "topic": named(topic), "type": found.info.type_name}
             entry["select"] = {group: joints}
             entry |= {} if found.stamped else {"stamp": "received"}

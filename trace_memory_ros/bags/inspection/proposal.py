@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,14 @@ from trace_memory_ros.bags.survey import TopicSurvey
 
 Surveys = Mapping[str, TopicSurvey]
 Plain = dict[str, Any]
+KEYS = ("name", "topic", "type", "transport", "select", "range_m", "stamp", "stale_after_ms")
+"""In the order in which a person reads them; others come behind."""
 SECTIONS = ("observation.cameras", "observation.streams", "actions")
 """Where a line of a topic that was passed over can be added."""
+
+
+FEW = 3
+"""So many topics that differ by numbers alone are listed one by one."""
 
 
 @dataclass
@@ -38,20 +45,27 @@ class PassedOver:
 class Proposal:
     """What `inspect` found. recording: None where no observation can be made. uses: topic -> what it is taken for.
 
-    passed_over: topics that could be used, or are of types that nothing reads. missing: what an imitation learner needs
-    and the bag lacks. notes: what a person should decide. faults: what is wrong with the bag, as far as it was read.
-    differences: of several bags, bag -> in what it is not as the proposal says.
+    namespace: what all topics that are used begin with. passed_over: topics that could be used, or are of types that
+    nothing reads. missing: what an imitation learner needs and the bag lacks. notes: what a person should decide.
+    faults: what is wrong with the bag, as far as it was read. differences: of several bags, bag -> in what it is not as
+    the proposal says.
     """
 
     bag: str
     topics: Surveys
     recording: RecordingConfig | None = None
+    namespace: str = ""
     uses: dict[str, str] = field(default_factory=dict)
     passed_over: list[PassedOver] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[BagFault] = field(default_factory=list)
     differences: dict[str, list[str]] = field(default_factory=dict)
+
+    def named(self, topic: str) -> str:
+        """A topic as the configuration names it: without the namespace; absolute where it is outside."""
+        begin = f"/{self.namespace}/" if self.namespace else "/"
+        return topic.removeprefix(begin) if topic.startswith(begin) else topic
 
     def yaml(self) -> str:
         """The proposal as a file that `RecordingConfig.load` reads; empty where there is none."""
@@ -69,11 +83,7 @@ class Proposal:
         for section in SECTIONS:
             entries = [one for one in self.passed_over if one.section == section and one.entry is not None]
             if entries:
-                lines += [
-                    "",
-                    f"Not used; to use one, add its line to {section}:",
-                    *(f"  {one.line}" for one in entries),
-                ]
+                lines += ["", f"Not used; to use one, add its line to {section}:", *_families(entries)]
         return lines + self._unread()
 
     def _unread(self) -> list[str]:
@@ -88,9 +98,25 @@ class Proposal:
         return ["", "Not used, and not to be used as recorded:", *found]
 
 
+def _families(entries: list[PassedOver]) -> list[str]:
+    """A line for each entry; of topics that differ by numbers alone one line for all."""
+    families: dict[tuple[object, ...], list[PassedOver]] = {}
+    for one in entries:
+        kind = one.entry.get("type") if one.entry else None
+        families.setdefault((re.sub(r"\d+", "#", one.topic), kind), []).append(one)
+    lines = []
+    for family in families.values():
+        shown = family if len(family) <= FEW else family[:1]
+        lines += [f"  {one.line}" for one in shown]
+        if shown != family:
+            lines.append(f"    # {len(family) - 1} alike: {_some([one.topic for one in family[1:]])}")
+    return lines
+
+
 def one_line(entry: Plain) -> str:
     """A mapping as one line of YAML."""
-    text: str = yaml.safe_dump(entry, sort_keys=False, default_flow_style=True, width=2**31, allow_unicode=True)
+    known = {key: entry[key] for key in KEYS if key in entry}
+    text: str = yaml.safe_dump(known | entry, sort_keys=False, default_flow_style=True, width=2**31, allow_unicode=True)
     return text.strip()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
@@ -80,14 +80,16 @@ def _drop_rare(proposal: Proposal, surveys: Mapping[str, Surveys]) -> set[str]:
 
 def _fill(proposal: Proposal) -> None:
     """Propose from the topics, and say what is missing and what a person should decide."""
-    why: dict[str, str] = {}
-    seen = cameras(proposal, why)
-    streams = state_streams(proposal, why)
-    parts = command_parts(proposal, streams, why)
-    episodes, branches = episode_topic(proposal), branch_topic(proposal)
+    noted = len(proposal.notes)
+    chosen = _choose(proposal)
+    proposal.namespace = _namespace(list(proposal.uses)) if chosen.seen and chosen.streams else ""
+    if proposal.namespace:
+        # Once more, with names that leave it out.
+        proposal.uses, proposal.notes = {}, proposal.notes[:noted]
+        chosen = _choose(proposal)
+    seen, streams, parts = chosen.seen, chosen.streams, chosen.parts
     _name_missing(proposal, seen, streams, parts)
-    namespace = _namespace(list(proposal.uses)) if seen and streams else ""
-    named = _naming(namespace)
+    named = proposal.named
     tick_ms = _tick_ms(seen, streams, parts)
     used: list[Used] = [*seen, *streams, *parts]
     stamped = stamps(proposal, [one.topic for one in used])
@@ -96,7 +98,7 @@ def _fill(proposal: Proposal) -> None:
         return stale_after_ms(found.period_ms or 0.0, tick_ms, found.longest_ms)
 
     taken = [one.name for one in used if one.name]
-    proposal.passed_over = passed_over(proposal, why, named, stale_ms, taken)
+    proposal.passed_over = passed_over(proposal, chosen.why, stale_ms, taken)
     if not seen or not streams:
         return
     _note_late(proposal, [*seen, *streams])
@@ -107,17 +109,36 @@ def _fill(proposal: Proposal) -> None:
         "tick_period_ms": tick_ms,
         "deadline_ms": deadline_ms(one.found.period_ms or 0.0 for one in used[: len(seen) + len(streams)]),
     }
-    plain: Plain = {"namespace": namespace, "observation": observation}
+    plain: Plain = {"namespace": proposal.namespace, "observation": observation}
     if parts:
         plain["actions"] = [_part(one, named, stamped) for one in parts]
-    rule = episode_rule(proposal, named(episodes) if episodes else "", seen[0].found)
+    rule = episode_rule(proposal, named(chosen.episodes) if chosen.episodes else "", seen[0].found)
     plain["episodes"] = {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
-    if (annotated := branch_rule(named(branches) if branches else "")) is not None:
+    if (annotated := branch_rule(named(chosen.branches) if chosen.branches else "")) is not None:
         plain["branches"] = {"topic": annotated.topic}
     try:
         proposal.recording = RecordingConfig.from_dict(plain, "proposal")
     except ConfigError as error:
         proposal.missing.append(f"a configuration that holds together: {error}")
+
+
+class _Chosen(NamedTuple):
+    """What the topics are taken for. why: reasons for those that are not used."""
+
+    seen: list[Camera]
+    streams: list[StateStream]
+    parts: list[CommandPart]
+    episodes: str
+    branches: str
+    why: dict[str, str]
+
+
+def _choose(proposal: Proposal) -> _Chosen:
+    why: dict[str, str] = {}
+    seen = cameras(proposal, why)
+    streams = state_streams(proposal, why)
+    parts = command_parts(proposal, streams, why)
+    return _Chosen(seen, streams, parts, episode_topic(proposal), branch_topic(proposal), why)
 
 
 def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStream], parts: list[CommandPart]) -> None:
@@ -144,12 +165,6 @@ def _namespace(topics: list[str]) -> str:
             break
         shared.append(parts[0])
     return "/".join(shared)
-
-
-def _naming(namespace: str) -> Named:
-    """Topics as the configuration names them: without the namespace; absolute ones outside it."""
-    begin = f"/{namespace}/" if namespace else "/"
-    return lambda topic: topic.removeprefix(begin) if topic.startswith(begin) else topic
 
 
 def _tick_ms(seen: list[Camera], streams: list[StateStream], parts: list[CommandPart]) -> int:

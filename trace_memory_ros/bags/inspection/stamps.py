@@ -37,10 +37,8 @@ def stamps(proposal: Proposal, used: Iterable[str]) -> dict[str, str]:
         proposal.notes.append(f"{reason}; all streams are stamped when received: correct the clocks to use headers")
         return dict.fromkeys(found, "received")
     if silent:
-        verb = "says" if len(silent) == 1 else "say"
         proposal.notes.append(
-            f"{listed(silent)} {verb} not when it was true (no header, or a stamp of 0): stamp: received takes the "
-            "time of recording"
+            f"{listed(silent)}: no header, or stamps of 0, so stamp: received; they count from when they were recorded"
         )
     return {topic: "received" if topic in silent else "header" for topic in found}
 

@@ -48,7 +48,10 @@ class StateStream:
 def state_streams(proposal: Proposal, why: dict[str, str]) -> list[StateStream]:
     """Joints, topics of most joints first, then grippers, then the base; `why` gets reasons for what is left out."""
     streams = _joint_streams(proposal, (fields.JOINTS,), why)
-    streams = streams or _joint_streams(proposal, INSTEAD, why)
+    if not streams:
+        streams = _joint_streams(proposal, INSTEAD, why)
+    else:
+        _note_repeats(proposal, streams, why)
     if not streams:
         streams = _poses(proposal)
     streams += _grippers(proposal, streams, why)
@@ -89,9 +92,17 @@ def _joint_streams(proposal: Proposal, types: tuple[str, ...], why: dict[str, st
             why[topic] = f"repeats the joints of {streams[0].topic}" if joints else "names no joints with positions"
             continue
         units = {f"position.{joint}": "m" for joint, one in new.items() if is_prismatic(joint, one)}
-        name = words.stream_name(topic, "joints")
+        name = words.stream_name(proposal.named(topic), "joints")
         streams.append(StateStream(name, topic, found, {"position": [*new]}, f"{len(new)} joints", new, units))
     return streams
+
+
+def _note_repeats(proposal: Proposal, streams: list[StateStream], why: dict[str, str]) -> None:
+    """Controllers that tell the joints of a stream once more."""
+    for topic, found in _measured(proposal, INSTEAD, why).items():
+        same = [s for s in streams if set(found.main_names) & s.joints.keys()]
+        if same:
+            why[topic] = f"repeats the joints of {same[0].topic}"
 
 
 def _joints_of(topic: str, found: TopicSurvey, proposal: Proposal) -> dict[str, Range]:
@@ -150,7 +161,7 @@ def _grippers(proposal: Proposal, streams: list[StateStream], why: dict[str, str
     for topic, found in topics.items():
         if not words.has(topic, words.GRIPPERS) or max(found.sizes, default=0) > MOST_FINGERS:
             continue
-        name, select = gripper_numbers(topic, found)
+        name, select = gripper_numbers(proposal.named(topic), found)
         joints = dict(zip(select, found.ranges.values(), strict=False))
         copy = next(
             (s for one in joints.values() for s in streams if any(alike(one, r) for r in s.joints.values())), None
@@ -187,7 +198,7 @@ def _poses(proposal: Proposal) -> list[StateStream]:
     found = _measured(proposal, (pose.POSE_STAMPED.name,), {})
     moving = {topic: one for topic, one in found.items() if any(one.moves(name) for name in one.ranges)}
     return [
-        StateStream(words.stream_name(topic, "pose"), topic, one, ["position", "rotation"], "pose")
+        StateStream(words.stream_name(proposal.named(topic), "pose"), topic, one, ["position", "rotation"], "pose")
         for topic, one in sorted(moving.items())
     ]
 
@@ -210,5 +221,5 @@ def _base(proposal: Proposal, why: dict[str, str]) -> StateStream | None:
         else:
             select = [] if len(moving) == len(twist.BASE_MOTION) else moving
             use = f"base velocity ({found.info.type_name})"
-            chosen = StateStream(words.stream_name(topic, "base"), topic, found, select, use)
+            chosen = StateStream(words.stream_name(proposal.named(topic), "base"), topic, found, select, use)
     return chosen

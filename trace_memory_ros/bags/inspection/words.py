@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+_PUBLISHER = re.compile(r"_?(broadcaster|controller)$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -14,7 +15,7 @@ def _any(text: str) -> frozenset[str]:
 
 COMMANDS = _any("command commands commanded cmd cmds target targets goal goals action actions ctrl")
 LEADERS = _any("leader leaders master masters teleop teleoperation teleoperated gello")
-SETPOINTS = _any("desired reference references ref setpoint setpoints")
+SETPOINTS = _any("desired reference references ref setpoint setpoints equilibrium")
 SHOWN_ONLY = _any("fake planned plan preview ghost display displayed ideal")
 """Of joints that are drawn, not measured."""
 MEASURED = _any("feedback measured actual")
@@ -25,10 +26,7 @@ OF_A_HAND = _any("servo hand ee eef tcp tool delta arm cartesian endpoint")
 ANNOTATIONS = _any("branch branches annotation annotations label labels")
 SIDES = _any("left right l r lh rh")
 _OF_CAMERAS = _any("image images raw color colour rgb bgr mono rect compressed jpeg jpg png webp")
-_OF_STATES = _any(
-    "joint joints state states broadcaster controller data raw measured actual current feedback status wrench imu pose "
-    "action topic value values position positions stamped sensor"
-)
+_OF_STATES = _any("joint joints state states data raw measured actual feedback action topic value values stamped")
 _OF_COMMANDS = COMMANDS | _any("joint joints trajectory controller forward position positions state states")
 
 
@@ -82,8 +80,8 @@ def part_name(topic: str, usual: str) -> str:
 
 
 def _without(topic: str, usual: Collection[str]) -> str:
-    parts = [part for part in topic.split("/") if part and not set(words(part)) <= set(usual)]
-    return "_".join(part.strip("_") for part in parts)
+    parts = [_PUBLISHER.sub("", part) for part in topic.split("/")]
+    return "_".join(part.strip("_") for part in parts if part and not set(words(part)) <= set(usual))
 
 
 def unique(name: str, taken: Collection[str]) -> str:
