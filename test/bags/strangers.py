@@ -181,8 +181,6 @@ JOINTS, TRAJECTORY = "sensor_msgs/msg/JointState", "trajectory_msgs/msg/JointTra
 ARRAY, ARRAY_32 = "std_msgs/msg/Float64MultiArray", "std_msgs/msg/Float32MultiArray"
 FLOAT, DOUBLE, BOOL, TEXT = (f"std_msgs/msg/{name}" for name in ("Float32", "Float64", "Bool", "String"))
 WRENCH, POSE, IMU = "geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/Imu"
-    f"{name}" for name in ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/Imu")
-)
 TWIST, TWIST_STAMPED, ODOMETRY = "geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped", "nav_msgs/msg/Odometry"
 CONTROLLER, DYNAMIC = "control_msgs/msg/JointTrajectoryControllerState", "control_msgs/msg/DynamicJointState"
 
