@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from trace_memory_ros.bags.messages import filled
+from trace_memory_ros.bags.writer import STORAGES
 
 BEGIN_NS = 1_750_000_000_000_000_000
 LAG_S = 0.06
@@ -62,10 +63,12 @@ def store() -> Typestore:
     return found
 
 
-def record(bag: Path, topics: Sequence[Topic], seconds: float = 3.0, clock_off_s: float = 0.0) -> Path:
+def record(
+    bag: Path, topics: Sequence[Topic], seconds: float = 3.0, clock_off_s: float = 0.0, storage: str = "mcap"
+) -> Path:
     """The robot's bag; clock_off_s: how far the recorder's clock is ahead."""
     rows = [row for topic in topics for row in _messages(topic, seconds, clock_off_s)]
-    with Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+    with Writer(bag, version=9, storage_plugin=STORAGES[storage]) as writer:
         known = {t.name: writer.add_connection(t.name, t.type_name, typestore=store()) for t in topics}
         for log_ns, name, data in sorted(rows, key=lambda row: row[:2]):
             writer.write(known[name], log_ns, data)
@@ -75,13 +78,15 @@ def record(bag: Path, topics: Sequence[Topic], seconds: float = 3.0, clock_off_s
 def _messages(topic: Topic, seconds: float, clock_off_s: float) -> list[tuple[int, str, bytes]]:
     rows = []
     fields = dict(store().fielddefs[topic.type_name][1])
-    offset_s = topic.begin_s + (sum("/".join(topic.name.split("/")[:3]).encode()) % 17) / 17 * 0.3 / topic.rate_hz
+    # All topics of one camera have its stamps.
+    source = topic.name.split("/")[1] if "Image" in topic.type_name else topic.name
+    offset_s = topic.begin_s + (sum(source.encode()) % 17) / 17 * 0.3 / topic.rate_hz
     for k in range(int((seconds - offset_s) * topic.rate_hz) + 1):
         t = offset_s + k / topic.rate_hz
         ns = BEGIN_NS + round(1e9 * t)
         plain = topic.make(t)
         if topic.stamped and "header" in fields:
-            plain = {"header": {"stamp": stamp(ns)}, **plain}
+            plain = {"header": {"stamp": stamp(ns)}, **plain}  # what `make` says of it counts
         elif "timestamp" in fields:
             plain = {"timestamp": stamp(ns), **plain}
         data = bytes(store().serialize_cdr(filled(topic.type_name, plain, store()), topic.type_name))
