@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from studies import tiny_bags as tiny
+from trace_memory_ros.arm.recorder import arm_recording
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_shipped_file_is_the_arm_of_the_tasks() -> None:
     shipped = RecordingConfig.load(ROOT / "config" / "observation.yaml")
     assert shipped.observation == default_arm()
+    assert shipped.actions == arm_recording().actions
     assert shipped.actions is not None and shipped.actions.names == ACTION_NAMES
     assert shipped.episodes == EpisodeRule() and shipped.branches is None
 
