@@ -191,6 +191,9 @@ CONTROLLER, DYNAMIC = "control_msgs/msg/JointTrajectoryControllerState", "contro
 
 UR = [f"{name}_joint" for name in ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")]
 SIX = ["base", "shoulder", "elbow", "forearm", "wrist", "flange"]
+GRIPPED = ["shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"]
+NUMBERED = [f"joint_{i}" for i in range(1, 7)]
+LIFTED = ["torso_lift", *(f"arm_{i}" for i in range(1, 5))]
 PANDA = [f"fr3_joint{i}" for i in range(1, 8)]
 VX = ["waist", "shoulder", "elbow", "forearm_roll", "wrist_angle", "wrist_rotate", "gripper"]
 SO = ["shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"]
@@ -230,29 +233,30 @@ def shuffled(count: int) -> Callable[[float], Any]:
 
 
 SIX_AXIS_GRIPPER = (
-    Topic("/wrist_camera/image/compressed", COMPRESSED, 30, jpeg, 0.02),
-    Topic("/joint_states", JOINTS, 100, joints(SIX)),
+    Topic("/camera/color/image_raw/compressed", COMPRESSED, 30, jpeg, 0.02),
+    Topic("/joint_states", JOINTS, 125, joints(GRIPPED)),
     Topic("/gripper/width", FLOAT, 40, numbers(width)),
     Topic("/forward_position_controller/commands", ARRAY, 20, numbers(shuffled(6))),
     Topic("/gripper/command", DOUBLE, 20, numbers(lambda t: width(t + LAG_S))),
     Topic("/human_interaction", JOINTS, 5, joints(["hand_x", "hand_y"], 5)),
 )
 TWO_ARMS_WRENCH = (
-    Topic("/cell/image_raw", IMAGE, 30, image(), 0.02),
-    Topic("/left/joint_states", JOINTS, 100, joints(SIX, 1, velocity=True)),
-    Topic("/right/joint_states", JOINTS, 100, joints(SIX, 2, velocity=True)),
+    Topic("/cell/camera/image_raw", IMAGE, 30, image(), 0.02),
+    Topic("/hand_camera/image_raw", IMAGE, 15, image(), 0.02),
+    Topic("/left/joint_states", JOINTS, 100, joints(NUMBERED, 1, velocity=True)),
+    Topic("/right/joint_states", JOINTS, 100, joints(NUMBERED, 2, velocity=True)),
     Topic("/right/wrench", WRENCH, 100, vectors("force", "torque", "wrench")),
-    Topic("/left/arm_controller/joint_trajectory", TRAJECTORY, 50, trajectory(SIX, 1)),
-    Topic("/right/arm_controller/joint_trajectory", TRAJECTORY, 50, trajectory(SIX, 2)),
+    Topic("/left/arm_controller/joint_trajectory", TRAJECTORY, 50, trajectory(NUMBERED, 1)),
+    Topic("/right/arm_controller/joint_trajectory", TRAJECTORY, 50, trajectory(NUMBERED, 2)),
 )
 MOBILE_MANIPULATOR = (
     Topic("/head_camera/rgb/image_raw", IMAGE, 15, image(), 0.02),
     Topic("/head_camera/depth/image_raw", IMAGE, 15, image("16UC1"), 0.02),
     Topic("/odom", ODOMETRY, 50, odometry),
-    Topic("/joint_states", JOINTS, 50, joints(["torso_lift_joint", *SIX])),
+    Topic("/joint_states", JOINTS, 50, joints(LIFTED)),
     Topic("/imu", IMU, 50, vectors("angular_velocity", "linear_acceleration")),
     Topic("/cmd_vel", TWIST, 10, drive),
-    Topic("/arm_controller/joint_trajectory", TRAJECTORY, 10, trajectory(["torso_lift_joint", *SIX])),
+    Topic("/arm_controller/command", TRAJECTORY, 10, trajectory(LIFTED)),
 )
 UNIVERSAL = (
     Topic("/camera/color/image_raw", IMAGE, 15, image(), 0.02),

@@ -16,6 +16,8 @@ from trace_memory_ros.bags.inspection import PassedOver, Proposal, inspect
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 
+ROOT = Path(__file__).parents[2]
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -34,29 +36,26 @@ class Wanted:
 
 SIX, VX = tuple(strangers.SIX), tuple(strangers.VX)
 ARM_AND_GRIPPER = Wanted(
-    {"wrist_camera": "wrist_camera/image/compressed"},
+    {"camera": "camera/color/image_raw/compressed"},
     {"joints": "joint_states", "human_interaction": "human_interaction", "gripper": "gripper/width"},
-    {"forward_position_controller/commands": SIX[::-1], "gripper/command": ("gripper.width",)},
+    {"forward_position_controller/commands": tuple(strangers.GRIPPED[::-1]), "gripper/command": ("gripper.width",)},
     50,
     {"gripper.width": "m"},
 )
 MOBILE = Wanted(
     {"head_camera": "head_camera/rgb/image_raw"},
     {"joints": "joint_states", "odom": "odom"},
-    {
-        "arm_controller/joint_trajectory": ("torso_lift_joint", *SIX),
-        "cmd_vel": ("linear.x", "angular.z"),
-    },
+    {"arm_controller/command": tuple(strangers.LIFTED), "cmd_vel": ("linear.x", "angular.z")},
     100,
-    {},
+    {"joints.position.torso_lift": "m"},
 )
 WANTED = {
     "six_axis_gripper": ARM_AND_GRIPPER,
     "two_arms_wrench": Wanted(
-        {"cell": "cell/image_raw"},
+        {"cell_camera": "cell/camera/image_raw", "hand_camera": "hand_camera/image_raw"},
         {"left": "left/joint_states", "right": "right/joint_states"},
         {
-            f"{side}/arm_controller/joint_trajectory": tuple(f"{side}.{joint}" for joint in SIX)
+            f"{side}/arm_controller/joint_trajectory": tuple(f"{side}.{joint}" for joint in strangers.NUMBERED)
             for side in ("left", "right")
         },
         20,
@@ -193,7 +192,7 @@ def test_what_velocities_and_wrenches_need_is_said(tmp_path: Path) -> None:
     proposal = inspect(strangers.record(tmp_path / "bag", strangers.TWO_ARMS_WRENCH))
     lines = {one.entry["name"]: one for one in proposal.passed_over if one.entry}
     assert lines["right_wrench"].entry["select"] == ["force", "torque"]
-    assert lines["left_velocity"].entry["select"] == {"velocity": list(SIX)}
+    assert lines["left_velocity"].entry["select"] == {"velocity": strangers.NUMBERED}
     assert lines["right_velocity"].section == "observation.streams"
 
 
@@ -203,3 +202,28 @@ def test_setpoints_are_no_state(tmp_path: Path) -> None:
     assert why["/controller/reference"].startswith("commands what /scaled_joint_trajectory_controller")
     assert "repeats the joints of /joint_states" in why["/dynamic_joint_states"]
     assert not [note for note in proposal.notes if "different sets" in note]  # two orders of one set
+
+
+@pytest.mark.parametrize("name", ["six_axis_gripper", "two_arms_wrench", "mobile_manipulator"])
+def test_the_shipped_robots_decode_such_bags(name: str, tmp_path: Path) -> None:
+    recording = RecordingConfig.load(ROOT / "config" / "robots" / f"{name}.yaml")
+    bag = strangers.record(tmp_path / "bag", strangers.STRANGERS[name])
+    (episode,), verdict = decode_bag(bag, recording)
+    assert episode.usable.sum() >= episode.ticks - 2 and episode.ticks > 25, str(verdict)
+    assert episode.actions is not None and np.isfinite(episode.actions[2:]).all()
+    proposal = inspect(bag).recording
+    assert proposal is not None and proposal.actions is not None and recording.actions is not None
+    assert set(recording.actions.names) == set(proposal.actions.names)
+    assert recording.observation.tick_period_ms == proposal.observation.tick_period_ms
+    positions = {topic for topic in (stream.topic for stream in proposal.observation.streams) if "human" not in topic}
+    assert positions <= {stream.topic for stream in recording.observation.streams}
+
+
+def test_the_shipped_robots_say_what_their_comments_say() -> None:
+    robots = {file.stem: RecordingConfig.load(file) for file in (ROOT / "config" / "robots").glob("*.yaml")}
+    assert set(robots) == {"six_axis_gripper", "two_arms_wrench", "mobile_manipulator"}
+    assert robots["six_axis_gripper"].observation.path[-1] == "gripper.width"
+    two = robots["two_arms_wrench"]
+    assert two.observation.state_dim == 30 and two.observation.path_dim == 12
+    assert two.actions is not None and two.actions.names[6] == "right.joint_1"
+    assert robots["mobile_manipulator"].observation.state_units[0] == "m"
