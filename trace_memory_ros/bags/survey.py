@@ -18,6 +18,7 @@ from trace_memory_ros.bags.storage import RawMessage, TopicInfo, merge_topics
 from trace_memory_ros.observation.config import TRANSPORTS, CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.content import CompressedImage, RawImage, VideoPacket
 from trace_memory_ros.observation.samples import SampleReader
+from trace_memory_ros.streams.arrays import FLOAT32_ARRAY, FLOAT64_ARRAY
 from trace_memory_ros.streams.base import ReadError
 from trace_memory_ros.streams.cdr import Cdr, CdrError
 from trace_memory_ros.streams.registry import names, stream_type
@@ -32,6 +33,7 @@ IMAGES = {type_name: transport for transport, type_name in TRANSPORTS.items()}
 READ = frozenset({*IMAGES, *names()})
 LOOKED_INTO, THEN_EVERY = 500, 8
 """Numbers of so many messages of a topic are looked at, then those of every eighth."""
+ARRAYS = (FLOAT64_ARRAY.name, FLOAT32_ARRAY.name)
 MOST_SETS = 1000
 LAST_NS = 2**63 - 1
 
@@ -120,6 +122,12 @@ class TopicSurvey:
     def main_format(self) -> str:
         """The image format that came most often; empty where there is none."""
         return self.formats.most_common(1)[0][0] if self.formats else ""
+
+    @property
+    def main_size(self) -> int:
+        """How many numbers a message of an array most often holds; 0 of other types."""
+        arrays = {size: count for size, count in self.sizes.items() if self.info.type_name in ARRAYS}
+        return max(arrays, key=lambda size: arrays[size], default=0)
 
     @cached_property
     def ranges(self) -> dict[str, Range]:

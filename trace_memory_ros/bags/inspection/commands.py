@@ -10,7 +10,6 @@ from trace_memory_ros.bags.inspection import words
 from trace_memory_ros.bags.inspection.matching import assigned, distance, nearest_by_words
 from trace_memory_ros.bags.inspection.proposal import Plain, Proposal
 from trace_memory_ros.bags.inspection.state import (
-    ARRAYS,
     FLOATS,
     MOST_FINGERS,
     RAREST_MS,
@@ -19,7 +18,7 @@ from trace_memory_ros.bags.inspection.state import (
     is_prismatic,
 )
 from trace_memory_ros.bags.numbers import Range
-from trace_memory_ros.bags.survey import TopicSurvey
+from trace_memory_ros.bags.survey import ARRAYS, TopicSurvey
 from trace_memory_ros.streams import gripper, pose, twist
 
 TWISTS = (twist.TWIST.name, twist.TWIST_STAMPED.name)
@@ -147,7 +146,7 @@ def _part(topic: str, found: TopicSurvey, streams: list[StateStream], named: Nam
             words.part_name(named(topic), "gripper"),
             ("position",),
         )
-    if words.has(topic, words.GRIPPERS) and max(found.sizes, default=0) <= MOST_FINGERS:
+    if words.has(topic, words.GRIPPERS) and found.main_size <= MOST_FINGERS:
         return _of_gripper(topic, found, streams, named)
     return _of_numbers(topic, found, streams, named)
 
@@ -197,7 +196,7 @@ def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream], name
     if found.info.type_name in FLOATS:
         name = words.part_name(named(topic), "command").replace(".", "_")
         return CommandPart(topic, found, {name: "data"}, frozenset({("", name)}), outputs=(name,))
-    size = max(found.sizes, key=lambda one: found.sizes[one], default=0)
+    size = found.main_size
     ranges = {str(i): found.ranges[str(i)] for i in range(size) if str(i) in found.ranges}
     if not ranges:
         return None

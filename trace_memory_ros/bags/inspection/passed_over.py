@@ -10,8 +10,7 @@ from trace_memory_ros.bags.inspection.cameras import DEPTH_RANGE_M, is_depth
 from trace_memory_ros.bags.inspection.commands import TYPES as COMMANDS
 from trace_memory_ros.bags.inspection.commands import is_command
 from trace_memory_ros.bags.inspection.proposal import SECTIONS, PassedOver, Plain, Proposal
-from trace_memory_ros.bags.inspection.state import ARRAYS
-from trace_memory_ros.bags.survey import IMAGES, READ, TopicSurvey
+from trace_memory_ros.bags.survey import ARRAYS, IMAGES, READ, TopicSurvey
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
 from trace_memory_ros.streams.joints import UNITS

@@ -10,12 +10,11 @@ from trace_memory_ros.bags.inspection import words
 from trace_memory_ros.bags.inspection.matching import alike, of_two_arms
 from trace_memory_ros.bags.inspection.proposal import Plain, Proposal
 from trace_memory_ros.bags.numbers import Range
-from trace_memory_ros.bags.survey import TopicSurvey
-from trace_memory_ros.streams import arrays, gripper, pose, twist
+from trace_memory_ros.bags.survey import ARRAYS, TopicSurvey
+from trace_memory_ros.streams import gripper, pose, twist
 from trace_memory_ros.streams.controller_states import CONTROLLER_STATE, DYNAMIC_JOINT_STATE
 from trace_memory_ros.streams.joints import UNITS
 
-ARRAYS = (arrays.FLOAT64_ARRAY.name, arrays.FLOAT32_ARRAY.name)
 FLOATS = ("std_msgs/msg/Float64", "std_msgs/msg/Float32")
 BASES = (fields.ODOMETRY, twist.TWIST_STAMPED.name, twist.TWIST.name)
 INSTEAD = (CONTROLLER_STATE.name, DYNAMIC_JOINT_STATE.name)
@@ -159,7 +158,7 @@ def _grippers(proposal: Proposal, streams: list[StateStream], why: dict[str, str
     found_ones = []
     topics = _measured(proposal, (*FLOATS, *ARRAYS, gripper.FEEDBACK.name), {})
     for topic, found in topics.items():
-        if not words.has(topic, words.GRIPPERS) or max(found.sizes, default=0) > MOST_FINGERS:
+        if not words.has(topic, words.GRIPPERS) or found.main_size > MOST_FINGERS:
             continue
         name, select = gripper_numbers(proposal.named(topic), found)
         joints = dict(zip(select, found.ranges.values(), strict=False))
@@ -185,7 +184,7 @@ def gripper_numbers(topic: str, found: TopicSurvey) -> tuple[str, Plain]:
         return name, {field_name: "data"}
     if found.info.type_name not in ARRAYS:
         return name, {field_name: "position"}
-    count = max(found.sizes, key=lambda size: found.sizes[size])
+    count = found.main_size
     return name, {field_name if count == 1 else f"{field_name}_{i}": i for i in range(count)}
 
 
