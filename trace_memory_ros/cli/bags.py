@@ -59,11 +59,13 @@ def inspect(args: argparse.Namespace) -> int:
     for bag, texts in proposal.differences.items():
         print(f"differs: {bag}: {'; '.join(texts)}")
     if proposal.recording is None:
+        print("\n".join(proposal.others()))
         for other in proposal.faults:
             print(f"fault: {other}")
         print("no configuration can be proposed: record what is missing")
         return 1
     if args.out is not None:
+        print("\n".join(proposal.others()))
         outputs.write_file(args.out, proposal.yaml(), INSPECT)
         print(f"written to {args.out}")
     else:
@@ -99,15 +101,17 @@ def _line(episodes: list[BagEpisode], verdict: BagVerdict) -> str:
 
 
 def _show_topics(proposal: Proposal) -> None:
+    """A table of the topics that are used; how many others there are."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("topic", "type", "messages", "Hz", "taken for", title=str(proposal.bag))
-    for name, found in sorted(proposal.topics.items()):
+    for name, use in sorted(proposal.uses.items()):
+        found = proposal.topics[name]
         rate = "" if found.rate_hz is None else f"{found.rate_hz:.1f}"
-        use = proposal.uses.get(name, "")
         table.add_row(name, found.info.type_name, str(found.info.messages), rate, use)
     Console().print(table)
+    print(f"{len(proposal.topics) - len(proposal.uses)} more topics are not used")
 
 
 def check(args: argparse.Namespace) -> int:
