@@ -6,7 +6,7 @@ left or right by what the panel was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,15 +142,6 @@ class Play:
         return picture
 
 
-def filled(type_name: str, plain: Mapping[str, Any]) -> Any:
-    pass
-
-
-def message(type_name: str, plain: Mapping[str, Any]) -> Any:
-    """A message of the typestore; fields that are not given are zero or empty."""
-    return filled(type_name, plain)
-
-
 def header(ns: int) -> dict[str, Any]:
     """A header's plain values."""
     return {"stamp": {"sec": ns // SECOND_NS, "nanosec": ns % SECOND_NS}, "frame_id": ""}
@@ -164,14 +155,14 @@ def joints_of(names: tuple[str, ...], first: int, velocities: bool = False) -> C
         rows = first + order
         values = {"name": [names[i] for i in order], "position": now.pose[rows]}
         more = {"velocity": now.speed[rows]} if velocities else {}
-        return message(fields.JOINTS, {"header": header(now.ns), **values, **more})
+        return messages.filled(fields.JOINTS, {"header": header(now.ns), **values, **more})
 
     return compose
 
 
 def numbers_of(type_name: str, pick: Callable[[Moment], Any]) -> Compose:
     """A message with a field `data`."""
-    return lambda now: message(type_name, {"data": pick(now)})
+    return lambda now: messages.filled(type_name, {"data": pick(now)})
 
 
 def trajectory_of(names: tuple[str, ...], first: int, period_ms: int) -> Compose:
@@ -180,7 +171,7 @@ def trajectory_of(names: tuple[str, ...], first: int, period_ms: int) -> Compose
     def compose(now: Moment) -> Any:
         targets = {f"position.{name}": float(now.aim[first + i]) for i, name in enumerate(names)}
         plain = JOINT_TRAJECTORY.compose(targets, period_ms * 1_000_000)
-        return message(fields.TRAJECTORY, {"header": header(now.ns), **plain})
+        return messages.filled(fields.TRAJECTORY, {"header": header(now.ns), **plain})
 
     return compose
 
@@ -201,7 +192,7 @@ def wrench(now: Moment) -> Any:
     """Forces that grow with speed, and gravity."""
     force = dict(zip("xyz", (*(3.0 * now.speed[:2]), -9.8), strict=True))
     torque = dict(zip("xyz", 0.1 * now.speed[2:5], strict=True))
-    return message(
+    return messages.filled(
         "geometry_msgs/msg/WrenchStamped", {"header": header(now.ns), "wrench": {"force": force, "torque": torque}}
     )
 
@@ -213,7 +204,9 @@ def odometry(now: Moment) -> Any:
 
 def drive(now: Moment) -> Any:
     """What the base is told."""
-    return message("geometry_msgs/msg/Twist", {"linear": {"x": float(now.aim[0])}, "angular": {"z": float(now.aim[1])}})
+    return messages.filled(
+        "geometry_msgs/msg/Twist", {"linear": {"x": float(now.aim[0])}, "angular": {"z": float(now.aim[1])}}
+    )
 
 
 SIX = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -264,7 +257,7 @@ ROBOTS = {
                 Topic("/left/joint_states", fields.JOINTS, 250, joints_of(ARM, 0, velocities=True)),
                 Topic("/right/joint_states", fields.JOINTS, 250, joints_of(ARM, 6, velocities=True)),
                 Topic("/right/wrench", "geometry_msgs/msg/WrenchStamped", 100, wrench),
-                Topic("/left/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 0, 20), 0.001),
+                Topic("/left/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 0, 20), 1e-3),
                 Topic(
                     "/right/arm_controller/joint_trajectory", fields.TRAJECTORY, 50, trajectory_of(ARM, 6, 20), 0.001
                 ),
