@@ -253,6 +253,57 @@ def test_streams_that_begin_late_are_seen(tmp_path: Path) -> None:
     assert episode.usable.sum() > 20, str(verdict)
 
 
+def test_a_gripper_tells_its_width_by_its_actions_feedback(tmp_path: Path) -> None:
+    kind = "control_msgs/action/GripperCommand_FeedbackMessage"
+    feedback = Topic(
+        "/gripper_controller/gripper_cmd/_action/feedback",
+        kind,
+        20,
+        lambda t: {"goal_id": {"uuid": [0] * 16}, "feedback": {"position": strangers.width(t)}},
+    )
+    proposal = proposed(tmp_path, (*ARM, feedback))
+    assert proposal.recording is not None
+    assert proposal.recording.observation.state[-1] == "gripper.position"
+    assert proposal.recording.observation.streams[-1].type == kind
+
+
+def test_arrays_without_numbers_are_no_gripper(tmp_path: Path) -> None:
+    empty = Topic("/gripper/width", strangers.ARRAY, 20, numbers(lambda t: []))
+    hole = Topic("/gripper/command", strangers.DOUBLE, 20, numbers(lambda t: float("nan")))
+    proposal = proposed(tmp_path, (*ARM, empty, hole))
+    assert not {"/gripper/width", "/gripper/command"} & set(proposal.uses)
+    assert {"/gripper/width", "/gripper/command"} <= set(whys(proposal))
+
+
+def test_a_gripper_is_commanded_once(tmp_path: Path) -> None:
+    leader = Topic("/leader/joint_states", strangers.JOINTS, 50, joints(strangers.SO, wanted=True))
+    follower = Topic("/follower/joint_states", strangers.JOINTS, 50, joints(strangers.SO))
+    gripper = Topic("/gripper/command", strangers.DOUBLE, 20, numbers(strangers.width))
+    proposal = proposed(tmp_path, (CAMERA, follower, leader, gripper))
+    assert proposal.recording is not None and proposal.recording.actions is not None
+    assert [part.topic for part in proposal.recording.actions.parts] == ["leader/joint_states"]
+    assert "commands what /leader/joint_states commands" in whys(proposal)["/gripper/command"]
+
+
+def test_joints_of_one_name_with_other_values_are_of_another_arm(tmp_path: Path) -> None:
+    arms = [Topic(f"/{who}/joint_states", strangers.JOINTS, 50, joints(strangers.SIX, i)) for i, who in enumerate("ab")]
+    names = [Topic(f"/{who}/joint_states", strangers.JOINTS, 50, joints(strangers.SIX, 3)) for who in ("anna", "bert")]
+    proposal = proposed(tmp_path, (CAMERA, *arms, *names))
+    assert proposal.recording is not None
+    assert [s.name for s in proposal.recording.observation.streams] == ["a", "anna", "b"]
+    assert "repeats" in whys(proposal)["/bert/joint_states"]
+
+
+def test_a_hand_and_its_arm_are_not_both_commanded(tmp_path: Path) -> None:
+    servo = Topic(
+        "/servo_node/delta_twist_cmds", strangers.TWIST_STAMPED, 50, strangers.vectors("linear", "angular", "twist")
+    )
+    proposal = proposed(tmp_path, (*ARM, servo))
+    assert proposal.uses["/arm_controller/joint_trajectory"] == "actions"
+    alone = proposed(tmp_path / "alone", (CAMERA, STATES, servo))
+    assert alone.uses["/servo_node/delta_twist_cmds"] == "actions"
+
+
 def as_recorded_long_ago(bag: Path) -> Path:
     """Topics without a leading slash and types without `msg`, as the first recorders wrote them."""
     with sqlite3.connect(next(bag.glob("*.db3"))) as database:
