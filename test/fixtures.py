@@ -16,6 +16,7 @@ from trace_memory_ros.observation.config import ObservationConfig, default_arm
 from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.runtime import checkpoint
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks
 from trace_memory_ros.runtime.model import MemoryModel
@@ -42,11 +43,12 @@ def tiny_checkpoint(
     policy: bool = True,
     task: str = "origin",
     options: Mapping[str, Any] | None = None,
+    actions: ActionConfig | None = None,
 ) -> str:
     """Write a checkpoint with random weights into `folder` and return its model_id.
 
     Signature depth 2, three slots of width 8, a one-layer policy with chunks of 4 ticks that stays near the arms'
-    middle. options: of the mechanism.
+    middle. options: of the mechanism. actions: what the policy's outputs are; None for the arms' on one topic.
     """
     torch.manual_seed(seed)
     observation = observation or default_arm()
@@ -69,12 +71,15 @@ def tiny_checkpoint(
     tensors = model.tensors()
     options = None
     if policy:
-        act = ActPolicy(_policy_config(observation, memory.slot_count, memory.address_width))
+        names = ACTION_NAMES if actions is None else actions.names
+        act = ActPolicy(_policy_config(observation, names, memory.slot_count, memory.address_width))
         act.action_std.fill_(0.05)
         options = PolicyConfig("act", act.config.to_dict())
         tensors |= {f"policy.{name}": value for name, value in act.state_dict().items()}
     described = MemoryConfig.from_dict(registry.config_of(memory))
-    config = CheckpointConfig(described, encoder, observation, clock or EveryTicks(2), depth, task, options)
+    config = CheckpointConfig(
+        described, encoder, observation, clock or EveryTicks(2), depth, task, options, actions=actions
+    )
     return checkpoint.save(folder, config, tensors)
 
 
@@ -87,10 +92,10 @@ def damage(checkpoint: Path, folder: Path) -> Path:
     return folder
 
 
-def _policy_config(observation: ObservationConfig, tokens: int, address: int) -> ActConfig:
+def _policy_config(observation: ObservationConfig, names: tuple[str, ...], tokens: int, address: int) -> ActConfig:
     return ActConfig(
         cameras=observation.camera_names,
-        action_names=ACTION_NAMES,
+        action_names=names,
         state=observation.state_dim,
         image_px=observation.image_px,
         chunk=4,

@@ -10,9 +10,10 @@ import numpy as np
 
 from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.rates import deadline_ms, stale_after_ms
-from trace_memory_ros.bags.recording import ActionConfig, BranchConfig, EpisodeRule, RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 
 START_NS = 1_700_000_000_000_000_000
 LEAD_NS = 250_000_000
@@ -59,7 +60,7 @@ class RatedRobot:
         )
         return RecordingConfig(
             observation,
-            ActionConfig(TOPICS["targets"], "joint_trajectory", JOINTS),
+            ActionConfig.of_trajectory(TOPICS["targets"], JOINTS),
             EpisodeRule(),
             None if self.branch_s is None else BranchConfig(topic="branch"),
         )

@@ -28,7 +28,7 @@ def reversal_figures(plan: FleetPlan, bags: Sequence[Path]) -> dict[str, Any]:
     evaluator = evaluator_of(plan)
     episodes = [episode for bag in bags for episode in plan.episodes(bag)[0]]
     references = BranchReferences(actions for e in episodes for actions in evaluator.branch_actions(e))
-    reverse = transforms()["order_reversal"]
+    reverse = transforms(plan.recording.observation.tick_period_ms)["order_reversal"]
     nothing = np.random.default_rng(0)
     found: dict[str, list[tuple[bool, float]]] = {}
     quarters = []

@@ -86,7 +86,7 @@ class LiveRun:
 
     def connect(self) -> None:
         """Let a whole tick go to the node and its condition come back, then begin an episode."""
-        kinds = {stream.name: stream for stream in self._config.streams}
+        kinds = {stream.name: stream for stream in self._config.inputs}
         for k in range(200):
             stamp_ns = START_NS - 10**12 + k * self._config.period_ns
             for stream in kinds.values():

@@ -2,14 +2,18 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from learning.tiny_bags import ACTIONS, config_file, recording, write_bag, write_bags
+from learning.tiny_bags import ACTIONS, JOINTS, config_file, recording, write_bag, write_bags
 
 from trace_memory_ros.cli.main import main
+from trace_memory_ros.learning.bags.training import bags_under, read_bags
 from trace_memory_ros.learning.run_config import FILE, read_file
 from trace_memory_ros.measure.summary import read_summary
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import EveryTicks
 
@@ -48,8 +52,38 @@ def test_bags_become_a_checkpoint_and_a_bad_one_is_listed(folder: Path, capsys: 
     assert [Path(fault["bag"]).name for fault in figures["failed_bags"]] == ["cut_off"] * len(figures["failed_bags"])
     config = load(folder / "c").config
     assert config.observation == recording(cameras=2).observation
+    assert config.actions == recording(cameras=2).actions
     assert config.policy is not None and tuple(config.policy.options["action_names"]) == ACTIONS
     assert config.task == "bags"
+
+
+def test_relative_actions_are_learned_and_kept(folder: Path) -> None:
+    given = recording(cameras=2)
+    assert given.actions is not None
+    (part,) = given.actions.parts
+    joints = replace(part, select=JOINTS, relative=True)
+    config_file(folder, replace(given, actions=ActionConfig((joints,))))
+    assert main(arguments(folder)) == 0
+    loaded = load(folder / "c")
+    assert loaded.config.actions == ActionConfig((joints,))
+    bags, cache = bags_under([folder / "bags"]), folder / "cache"
+    relative, _ = read_bags(bags, replace(given, actions=ActionConfig((joints,))), cache)
+    absolute, _ = read_bags(bags, given, cache)
+    for one, other in zip(relative.episodes, absolute.episodes, strict=True):
+        columns = [ACTIONS.index(joint) for joint in JOINTS]
+        states = one.state[:, [given.observation.state.index(f"joints.position.{joint}") for joint in JOINTS]]
+        np.testing.assert_allclose(one.actions, other.actions[:, columns] - states, atol=1e-6)
+
+
+def test_commands_by_another_clock_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = recording(cameras=2)
+    assert given.actions is not None
+    received = ActionConfig(tuple(replace(part, stamp="received") for part in given.actions.parts))
+    config_file(folder, replace(given, actions=received, log_offset_ms=5000))
+    assert main(arguments(folder)) == 1
+    said = capsys.readouterr()
+    assert "the recorder's clock is 5.0 s behind the header stamps of eye_0 beyond log_offset_ms: 5000" in said.out
+    assert "nothing to learn from" in said.err and "or log_offset_ms: 0" in said.err
 
 
 def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_everything_is_there_and_survives_json(tmp_path: Path) -> None:
     one = found[0]
     assert EpisodeEvidence.from_dict(json.loads(json.dumps(one.to_dict(), allow_nan=False))) == one
     assert (one.name, one.task, one.ticks, one.ticks_stale, one.reasons) == ("left_0", "origin", TICKS, 0, {})
-    assert [t.name for t in one.transforms] == list(transforms())
+    assert [t.name for t in one.transforms] == list(transforms(100))
     assert all(t.route_similarity is not None and t.branch_consistency is not None for t in one.transforms)
     offset = one.transform("state_offset")
     assert offset is not None

@@ -60,7 +60,7 @@ def test_offset_and_reparametrisation_keep_every_route_and_reversal_does_not(clo
     rng = np.random.default_rng(0)
     as_recorded = scan_of(made, episode, identity(states))
     finer = np.sort(np.concatenate([np.arange(BRANCH + 1.0), rng.uniform(0, BRANCH, 50)]))
-    known = transforms()
+    known = transforms(100)
     paths = {
         "offset": known["state_offset"](states, made.spread, rng),
         "reparametrised": sampled(states, finer),
@@ -84,7 +84,7 @@ def test_a_memory_without_signatures_gets_nothing_of_the_path_but_when_to_write(
     episode = recorded()
     states = episode.state[: BRANCH + 1]
     ticking = scanner(tmp_path / "ticks", "gru", EveryTicks(3))
-    back = transforms()["order_reversal"](states, ticking.spread, np.random.default_rng(0))
+    back = transforms(100)["order_reversal"](states, ticking.spread, np.random.default_rng(0))
     one, other = (scan_of(ticking, episode, path) for path in (identity(states), back))
     np.testing.assert_array_equal(one.readout.vector, other.readout.vector)
     travelling = scanner(tmp_path / "path", "gru", PathLength(0.8, 0.3))

@@ -19,7 +19,7 @@ def deep(path: np.ndarray) -> np.ndarray:
 
 
 def made(name: str, states: np.ndarray, seed: int = 0) -> ht.Path:
-    return ht.transforms()[name](states, ROOM, np.random.default_rng(seed))
+    return ht.transforms(100)[name](states, ROOM, np.random.default_rng(seed))
 
 
 def test_samples_are_appended_at_the_first_tick_that_has_seen_them() -> None:
@@ -37,7 +37,7 @@ def test_one_tick_is_a_path_too() -> None:
     assert [points.tolist() for points in ht.sampled(np.array([[7.0]]), np.array([0.0, 0.5]))] == [[[7.0]]]
 
 
-@pytest.mark.parametrize("name", ht.transforms())
+@pytest.mark.parametrize("name", ht.transforms(100))
 def test_every_tick_has_points_and_the_branch_stands_where_it_stood(name: str) -> None:
     states = walk(31)
     path = made(name, states)
@@ -47,7 +47,7 @@ def test_every_tick_has_points_and_the_branch_stands_where_it_stood(name: str) -
     assert name == "state_offset" or not displaced.any()
 
 
-@pytest.mark.parametrize("name", ht.transforms())
+@pytest.mark.parametrize("name", ht.transforms(100))
 def test_the_same_seed_draws_the_same_path(name: str) -> None:
     states = walk(31)
     np.testing.assert_array_equal(joined(made(name, states)), joined(made(name, states)))
@@ -73,7 +73,7 @@ def test_more_samples_of_the_same_curve_have_the_same_signature() -> None:
 def test_an_offset_leaves_the_signature_and_masked_channels_alone() -> None:
     states = walk(20)
     spread = np.where(np.arange(17) < 3, 0.0, 0.4)
-    moved = joined(ht.transforms()["state_offset"](states, spread, np.random.default_rng(0)))
+    moved = joined(ht.transforms(100)["state_offset"](states, spread, np.random.default_rng(0)))
     assert not np.allclose(moved, states)
     np.testing.assert_array_equal(moved[:, :3], states[:, :3])
     np.testing.assert_allclose(deep(moved), deep(states), atol=1e-12)
@@ -97,12 +97,21 @@ def test_sparse_sampling_keeps_recorded_states_alone() -> None:
 
 def test_a_pace_stays_within_its_bounds() -> None:
     strength = ht.TransformStrength(jitter=0.3)
-    steps = np.diff(ht.pace_times(100, strength, np.random.default_rng(0)))
+    steps = np.diff(ht.pace_times(100, strength, 100, np.random.default_rng(0)))
     assert 0.7 - 1e-9 <= steps.min() < 0.95
     assert 1.05 < steps.max() <= 1.3 + 1e-9
 
 
-@pytest.mark.parametrize("wrong", [{"resampling": 0.5}, {"jitter": 1.0}, {"jitter_ticks": 0}, {"kept": 0.0}])
+def test_a_pace_keeps_as_long_at_any_rate() -> None:
+    strength = ht.TransformStrength(jitter=0.3)
+    slow, fast = (
+        np.diff(ht.pace_times(10_000 / period, strength, period, np.random.default_rng(0))) for period in (100, 10)
+    )
+    count = min(len(slow), len(fast) // 10)
+    np.testing.assert_allclose(fast[: 10 * count : 10], slow[:count], atol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [{"resampling": 0.5}, {"jitter": 1.0}, {"jitter_ms": 0}, {"kept": 0.0}])
 def test_strengths_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="TransformStrength"):
         ht.TransformStrength(**wrong)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def made(extension: Extension, donor: History | None) -> tuple[np.ndarray, np.nd
     return contents[:, 0].numpy(), np.concatenate(path)[:, 0]
 
 
-@pytest.mark.parametrize("extension", extensions(), ids=lambda e: e.name)
+@pytest.mark.parametrize("extension", extensions(100), ids=lambda e: e.name)
 def test_length_ends_and_pieces(extension: Extension) -> None:
     contents, states = made(extension, history(1000))
     before = TICKS - 1
@@ -40,27 +40,27 @@ def test_length_ends_and_pieces(extension: Extension) -> None:
 
 
 def test_a_distractor_is_the_same_short_segment_over_and_over() -> None:
-    (distractor,) = (e for e in extensions() if e.name == "distractor_1.5")
+    (distractor,) = (e for e in extensions(100) if e.name == "distractor_1.5")
     contents, _ = made(distractor, None)
     assert contents[40:-1].tolist() == [28.0, 29.0, 30.0, 31.0] * 5
 
 
 def test_a_quarter_more_is_the_newest_quarter_again() -> None:
-    (quarter,) = (e for e in extensions(TransformStrength(jitter=0.0)) if e.name == "extended_1.25")
+    (quarter,) = (e for e in extensions(100, TransformStrength(jitter=0.0)) if e.name == "extended_1.25")
     contents, _ = made(quarter, None)
     assert contents[40:-1].tolist() == list(range(30, 40))
 
 
 def test_another_pace_keeps_to_the_segment() -> None:
     segment = history(0).part(0.5, 1.0)
-    found = repaced(segment, TransformStrength(), np.random.default_rng(1))
+    found = repaced(segment, TransformStrength(), 100, np.random.default_rng(1))
     assert found.states[0, 0] == 20
     assert found.states.max() <= 39
     assert (np.diff(found.states[:, 0]) > 0).all()
 
 
 def test_too_short_a_history_or_no_donor_is_refused() -> None:
-    shared = extensions()[-1]
+    shared = extensions(100)[-1]
     assert shared.needs_donor
     for recorded, donor in ((history(0), None), (history(0), history(0, 3)), (history(0, 4), history(0))):
         with pytest.raises(ValueError, match="at least 4 ticks"):

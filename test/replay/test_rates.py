@@ -46,3 +46,19 @@ def test_live_over_dds_equals_replay(tmp_path: Path, tick_ms: int, ticks: int) -
         assert figures[how]["ticks_compared"] == len(conditions)
         assert figures[how]["statuses"]["OK"] > ticks / 3
     assert figures["stamps_alone"]["statuses"]["STALE"] > 0
+
+
+@pytest.mark.timeout(400)
+def test_fast_ticks_that_the_deadline_fired_are_followed(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    tiny_checkpoint(checkpoint, observation=observation(10), policy=False)
+    late = {"late_every_s": 1.5, "late_s": 0.4, "burst_every_s": 0.0}
+    streams = {"camera_hz": CAMERA_HZ, "joint_hz": JOINT_HZ, **late}
+    live = record_live(tmp_path, checkpoint, 400, seed=5, deadline_ms=100, disturbance=streams, tick_s=0.01)
+    assert live["messages"]["late"] > 0
+    figures, conditions = compare_replays(tmp_path / "bag", checkpoint)
+    assert figures["as_recorded"]["identical"], figures["as_recorded"]
+    assert figures["as_recorded"]["max_abs"] == 0.0
+    assert [condition.tick for condition in conditions] == list(range(len(conditions)))
+    assert len(conditions) > 330
+    assert figures["as_recorded"]["statuses"]["STALE"] > 10

@@ -82,7 +82,7 @@ def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
         },
         "address": {"depth": 3},
         "clock": CLOCK.to_dict(),
-        "policy": {"family": family, "options": POLICY_OPTIONS.get(family, {})},
+        "policy": {"family": family, "options": POLICY_OPTIONS.get(family, {}), "chunk": Design.chunk},
         "recipe": asdict(arm_recipe(task, family)),
     }
 
@@ -101,6 +101,6 @@ def design_of(config: RunConfig) -> Design:
         clock=config.rule,
         width=memory.width,
         slots=memory.slots,
-        chunk=policy.chunk,
+        chunk=policy.chunk or design.chunk,
         policy_options=policy.options,
     )

@@ -30,8 +30,8 @@ class _Command:
 class CommandTrack:
     """Commands of one part in one episode, those stamped before its begin left out.
 
-    refused: how many could not be read; fault: why the first of them. unstamped: header stamps of zero, which cannot be
-    used. marks: when they were stamped and recorded.
+    seen: how many there are with these, received: without them. refused: how many could not be read; fault: why the
+    first of them. unstamped: header stamps of zero, which cannot be used. marks: when they were stamped and recorded.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class CommandTrack:
         self._reader = part.kind.reader(part.fields)
         self._in_steps = isinstance(self._reader, StepsReader)
         self._described = None if isinstance(self._reader, RecordedReader) else Described(part.type, definition)
+        self.seen = 0
         self.received = 0
         self.refused = 0
         self.unstamped = 0
@@ -53,6 +54,7 @@ class CommandTrack:
 
     def take(self, raw: RawMessage) -> None:
         """Add a recorded command."""
+        self.seen += 1
         try:
             if raw.type_name != self.part.type:
                 raise CdrError(f"message is {raw.type_name}, needed is {self.part.type}")

@@ -24,7 +24,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
 
-FORMAT = 2
+FORMAT = 3
 SUMMARY = "bag.json"
 ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
 _STEP = 2**20

@@ -35,12 +35,11 @@ class Doubt(NamedTuple):
 
 
 class _Apart(NamedTuple):
-    """Two clocks. shift_ns: what would move the commands to their place. offset_ns: a log_offset that would do."""
+    """How two clocks differ. shift_ns: what would move the commands to their place."""
 
     what: str
     shift_ns: int
-    offset_ns: int
-    remedy: str = ALL_RECEIVED
+    remedy: str
 
 
 class EpisodeClocks:
@@ -76,9 +75,8 @@ class EpisodeClocks:
                 continue
             names, shift_ns = self._by_motion(track, stamps_ns, state, apart.shift_ns)
             what = f"{apart.what}{_motion_text(names, shift_ns)}: none of them labels a tick"
-            remedy = f"{apart.remedy}, or log_offset_ms: {round(apart.offset_ns / 1e6)}"
             where = f"topic {topic} (actions), episode {self._span.index}"
-            doubts.append(Doubt(topic, BagFault(self._span.bag, what, where, remedy)))
+            doubts.append(Doubt(topic, BagFault(self._span.bag, what, where, apart.remedy)))
         return doubts
 
     def _reference(self) -> tuple[str, ClockMarks] | None:
@@ -101,15 +99,14 @@ class EpisodeClocks:
         stream = self._received[0]
         what = f"is stamped when received, {self._recorder(off_ns, name)}: no command labels a tick"
         where = f"topic {self._recording.topic(stream.topic)} ({stream.name}), episode {self._span.index}"
-        remedy = f"{ALL_RECEIVED}, or log_offset_ms: {round(lag_ns / 1e6)}"
-        return Doubt("", BagFault(self._span.bag, what, where, remedy))
+        return Doubt("", BagFault(self._span.bag, what, where, f"{ALL_RECEIVED}, or {_offset(lag_ns)}"))
 
     def _apart(self, track: CommandTrack) -> _Apart | None:
         """How the clocks of a part's commands and of the streams differ; None where they don't, or nothing was sent."""
         reference, lag_ns = self._reference(), track.marks.lag_ns
         offset_ns = self._recording.log_offset_ns
         if track.part.stamp == "received":
-            if reference is None or not track.received:
+            if reference is None or not track.seen:
                 return None
             own_ns = reference[1].lag_ns
             assert own_ns is not None
@@ -124,15 +121,16 @@ class EpisodeClocks:
             what = f"commands are stamped {_apart(off_ns)} {_side(-off_ns)} {reference[0]}, as by another clock"
             own_ns = reference[1].lag_ns
             assert own_ns is not None
-            remedy = f"stamp all by one clock, {ALL_RECEIVED}, or set stamp: received for this part"
-            return _Apart(what, off_ns, own_ns, remedy)
+            remedy = f"stamp all by one clock, {ALL_RECEIVED}, or for this part, with {_offset(own_ns)}"
+            return _Apart(what, off_ns, remedy)
         if self._names:
             return None
         what = f"commands count from their header stamps, {self._recorder(lag_ns - offset_ns, 'the commands')}"
         return self._beyond(what, lag_ns - offset_ns, lag_ns)
 
     def _beyond(self, what: str, shift_ns: int, offset_ns: int) -> _Apart | None:
-        return _Apart(what, shift_ns, offset_ns) if abs(shift_ns) > self._tolerance_ns() else None
+        remedy = f"{ALL_RECEIVED}, or {_offset(offset_ns)}"
+        return _Apart(what, shift_ns, remedy) if abs(shift_ns) > self._tolerance_ns() else None
 
     def _tolerance_ns(self) -> int:
         return max(self._recording.observation.period_ns, RECEIVED_NS)
@@ -169,8 +167,13 @@ def _motion_text(names: Sequence[str], shift_ns: int | None) -> str:
     return f" (moved by {shift_ns / SECOND_NS:+.2f} s they fit the motion of {', '.join(names)} best)"
 
 
+def _offset(ns: int) -> str:
+    return f"log_offset_ms: {round(ns / 1e6)}"
+
+
 def _apart(ns: int) -> str:
-    return f"{abs(ns) / SECOND_NS:.3g} s"
+    seconds = abs(ns) / SECOND_NS
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.3f} s"
 
 
 def _side(ns: int) -> str:

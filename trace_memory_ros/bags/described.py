@@ -7,7 +7,7 @@ from typing import Any
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from trace_memory_ros.bags.types import typestore
-from trace_memory_ros.streams.cdr import CdrError
+from trace_memory_ros.streams.cdr import Cdr, CdrError
 
 
 class Described:
@@ -33,7 +33,12 @@ class Described:
         """The message, with attributes by field name. Raises CdrError."""
         if self.fault:
             raise CdrError(self.fault)
+        cdr = Cdr(payload)
         try:
-            return self._store.deserialize_cdr(bytes(payload), self._type_name)
+            definition = self._store.get_msgdef(self._type_name)
+            read = definition.deserialize_cdr_le if cdr.order == "<" else definition.deserialize_cdr_be
+            # Bytes behind the end are no fault: rclpy.serialization leaves room for what empty sequences might need.
+            message, _ = read(bytes(cdr.data), 0, definition.cls, self._store)
+            return message
         except Exception as error:  # whatever rosbags makes of damaged bytes
             raise CdrError(f"payload of {len(payload)} bytes is no {self._type_name} ({error})") from error

@@ -67,9 +67,12 @@ class McapFile:
         }
         wanted = [{c & ALL_IDS[-1] for c in named if c >> SEGMENT_BITS == k} for k in range(len(self._segments))]
         waiting: list[tuple[int, int, int, int, int, int]] = []
+        left: Counter[int] = Counter()
         serial = 0
         for index, next_ns in self._blocks.in_order(named, begin_ns, end_ns):
             block = self._blocks[index]
+            for done in [other for other in self._kept if other != index and not left[other]]:
+                del self._kept[done]
             for number, log_ns, begin, end in self._records(index, block, wanted[block.segment]):
                 if not block.start_ns <= log_ns <= block.end_ns:
                     what = f"a message of log time {log_ns} lies in a chunk of {block.start_ns} to {block.end_ns}"
@@ -78,9 +81,11 @@ class McapFile:
                     channel = block.segment << SEGMENT_BITS | number
                     heapq.heappush(waiting, (log_ns, serial, index, channel, begin, end))
                     serial += 1
+                    left[index] += 1
             while waiting and waiting[0][0] <= next_ns:
                 log_ns, _, origin, channel, begin, end = heapq.heappop(waiting)
                 data = self._payload(origin, begin, end)
+                left[origin] -= 1
                 if data is not None:
                     yield RawMessage(*named[channel], log_ns, data)
 

@@ -11,7 +11,7 @@ from trace_memory_ros.bags.mcap_records import RecordError, Span, Tables
 from trace_memory_ros.bags.mcap_source import Source
 
 _HEAD_BYTES = 256
-_RUN_BYTES, _RUN_MESSAGES = 2**20, 4096
+_RUN_BYTES = 2**19
 _BEYOND = "a record of {} bytes goes beyond the end of the file"
 
 Fault = Callable[[str, str], None]
@@ -31,7 +31,7 @@ class Scan:
         self._fault = fault
         self._run = _Run(self.blocks)
         self._chunk: _Chunk | None = None
-        self._at = 0
+        self._before = self._at = 0
         begin: int | None = 0
         while begin is not None:
             self.segments.append(Tables({}, {}))
@@ -39,7 +39,7 @@ class Scan:
 
     def _segment(self, begin: int) -> int | None:
         """Read one mcap file; where the next one begins, None where there is none."""
-        self._at = begin + len(mcap.MAGIC)
+        self._before = self._at = begin + len(mcap.MAGIC)
         try:
             while True:
                 self._messages()
@@ -50,7 +50,7 @@ class Scan:
                 if body + size > self._source.size:
                     raise RecordError(_BEYOND.format(size))
                 self._record(op, body, size)
-                self._at = body + size
+                self._before, self._at = self._at, body + size
                 if op == mcap.FOOTER:
                     return self._behind(self._at)
         except RecordError as error:
@@ -61,19 +61,24 @@ class Scan:
 
     def _messages(self) -> None:
         """Pass over messages that lie outside of chunks."""
-        source, add, unpack = self._source, self._run.add, mcap.MESSAGE_RECORD.unpack_from
-        least, segment = mcap.MESSAGE_RECORD.size, len(self.segments) - 1
-        while self._at + least <= source.size:
+        source, unpack, least = self._source, mcap.MESSAGE_RECORD.unpack_from, mcap.MESSAGE_RECORD.size
+        on = True
+        while on and self._at + least <= source.size:
             window, i = source.window(self._at, least)
             shift = self._at - i
+            numbers: list[int] = []
+            times: list[int] = []
             while i + least <= len(window):
                 op, size, number, _, log_ns, _ = unpack(window, i)
-                length = mcap.RECORD.size + size
-                if op != mcap.MESSAGE or size < mcap.MESSAGE_HEAD.size or shift + i + length > source.size:
-                    self._at = shift + i
-                    return
-                add(shift + i, length, segment, number, log_ns)
-                i += length
+                after = i + mcap.RECORD.size + size
+                if op != mcap.MESSAGE or size < mcap.MESSAGE_HEAD.size or shift + after > source.size:
+                    on = False
+                    break
+                numbers.append(number)
+                times.append(log_ns)
+                i = after
+            if numbers:
+                self._run.add(self._at, shift + i, len(self.segments) - 1, numbers, times)
             self._at = shift + i
 
     def _record(self, op: int, body: int, size: int) -> None:
@@ -113,7 +118,8 @@ class Scan:
 
     def _resume(self, begin: int, at: int) -> int | None:
         """Behind damage: where another mcap file begins; else the chunks that the summary at the end knows."""
-        another = self._source.find(mcap.MAGIC + bytes([mcap.HEADER]), at)
+        # A record that was cut off takes what begins behind it for its own.
+        another = self._source.find(mcap.MAGIC + bytes([mcap.HEADER]), self._before)
         if another >= 0:
             self._fault("another mcap file follows in the same file: it is read", f"byte {another}")
             return another
@@ -149,27 +155,22 @@ class _Run:
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self.counts: Counter[int] = Counter()
-        self._begin = self._end = self._segment = self._start_ns = self._end_ns = self._messages = 0
+        self._begin = self._end = self._segment = self._start_ns = self._end_ns = 0
 
-    def add(self, at: int, length: int, segment: int, number: int, log_ns: int) -> None:
-        if not self._messages:
-            self._begin, self._segment, self._start_ns, self._end_ns = at, segment, log_ns, log_ns
-        elif log_ns < self._start_ns:
-            self._start_ns = log_ns
-        elif log_ns > self._end_ns:
-            self._end_ns = log_ns
-        self.counts[number] += 1
-        self._messages += 1
-        self._end = at + length
-        if self._end - self._begin > _RUN_BYTES or self._messages >= _RUN_MESSAGES:
+    def add(self, begin: int, end: int, segment: int, numbers: list[int], times: list[int]) -> None:
+        if not self.counts:
+            self._begin, self._segment, self._start_ns, self._end_ns = begin, segment, times[0], times[0]
+        self._start_ns, self._end_ns = min(self._start_ns, *times), max(self._end_ns, *times)
+        self.counts.update(numbers)
+        self._end = end
+        if end - self._begin > _RUN_BYTES:
             self.close()
 
     def close(self) -> None:
-        if self._messages:
+        if self.counts:
             index = self._blocks.add(self._begin, self._end - self._begin, False, self._segment)
             self._blocks.put(index, Span(self._start_ns, self._end_ns, dict(self.counts)), True)
             self.counts.clear()
-            self._messages = 0
 
 
 class _Chunk:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_memory_ros.bags import sqlite_journal
 from trace_memory_ros.bags.faults import BagFault
@@ -24,6 +27,8 @@ RECOVER = "repair a copy with `sqlite3 FILE .recover`, then `ros2 bag reindex`, 
 INDEX = "timestamp_idx"
 _SUMS = "COUNT(*), SUM(timestamp % 1000003)"
 _NUMBER = "typeof(timestamp) = 'integer'"
+_LEAST_ROW_BYTES = 6
+_MOST_VAIN = 40
 _DIGITS = "CAST(CAST(timestamp AS INTEGER) AS TEXT) = timestamp"
 
 
@@ -86,6 +91,7 @@ class SqliteFile:
 
     def _open(self) -> None:
         path = self._recovered() if sqlite_journal.journals(self.path) else self.path
+        self._bytes = path.stat().st_size
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
         if magic != MAGIC:
@@ -101,13 +107,13 @@ class SqliteFile:
         self._topics = self._read_topics()
         counts: dict[object, int] = {}
         try:
-            self._order: _Order | None = self._find_order(counts)
+            self._order = self._find_order(counts)
         except DAMAGE as error:
-            # Of a damaged table one learns what it holds row by row.
             self._order = None
             self._fault(f"the table of messages is damaged ({error}): what can be read of it is", "table messages")
-            for _, key, _ in self._readable_rows():
-                counts[key] = counts.get(key, 0) + 1
+        if self._order is None:
+            # Of a damaged table one learns what it holds row by row.
+            counts = dict(Counter(self._readable_rows()[:, 1].tolist()))
         strange = sum(count for key, count in counts.items() if key not in self._topics)
         if strange:
             self._fault(f"{strange} messages have no known topic: lost", "table messages")
@@ -133,8 +139,8 @@ class SqliteFile:
             )
         return path
 
-    def _find_order(self, counts: dict[object, int]) -> _Order:
-        """Count messages by topic into `counts`, and say how they are read in the order of time."""
+    def _find_order(self, counts: dict[object, int]) -> _Order | None:
+        """Count messages by topic into `counts`, and say how they are read in the order of time; None: row by row."""
         run = self._connection.execute
         total = checked = numbers = 0
         query = f"SELECT topic_id, {_SUMS}, SUM({_NUMBER}) FROM messages NOT INDEXED GROUP BY topic_id"
@@ -158,6 +164,7 @@ class SqliteFile:
             if found == (total, checked) or (not total and not found[0]):
                 return _Order(f"messages INDEXED BY {INDEX}")
             self._fault("the index of times does not fit the messages: it is not used", f"index {INDEX}")
+            return None
         return _Order("messages NOT INDEXED")
 
     def _rows(self, wanted: frozenset[int], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, int]]:
@@ -183,29 +190,33 @@ class SqliteFile:
 
     def _salvaged(self, wanted: frozenset[int], first_ns: int, last_ns: int) -> Iterator[tuple[int, int, int]]:
         """As `_rows`, of a damaged table: listed first, 24 bytes a message, since only the order of rows is left."""
-        found = array("q")
-        for row, key, log_ns in self._readable_rows():
-            if key in wanted and first_ns <= log_ns <= last_ns:
-                found.extend((row, key, log_ns))
-        rows = np.frombuffer(found, np.int64).reshape(-1, 3) if found else np.zeros((0, 3), np.int64)
+        rows = self._readable_rows()
+        rows = rows[np.isin(rows[:, 1], list(wanted)) & (rows[:, 2] >= first_ns) & (rows[:, 2] <= last_ns)]
         for index in np.lexsort((rows[:, 0], rows[:, 2])):
             row, key, log_ns = rows[index].tolist()
             yield row, key, log_ns
 
-    def _readable_rows(self) -> Iterator[tuple[int, int, int]]:
-        """Row, topic key and time of every message that can be read, passing over damaged pages."""
+    def _readable_rows(self) -> NDArray[np.int64]:
+        """Row, topic key and time `(rows, 3)` of every message that can be read, passing over damaged pages."""
+        found = array("q")
         after: int | None = FIRST_NS
+        most = self._bytes // _LEAST_ROW_BYTES
         query = "SELECT id, topic_id, timestamp FROM messages NOT INDEXED WHERE id > ? ORDER BY id"
-        while after is not None:
-            last = after
+        # Pages that stand in for others give rows twice, or again and again, or none however far one goes.
+        vain = 0
+        while after is not None and len(found) < 3 * most and vain < _MOST_VAIN:
+            last, before = after, len(found)
             try:
-                for row in self._connection.execute(query, (after,)):
-                    last = row[0]
+                for row in islice(self._connection.execute(query, (after,)), most):
+                    last = max(last, row[0])
                     if all(isinstance(value, int) for value in row):
-                        yield row
-                return
+                        found.extend(row)
+                break
             except DAMAGE:
-                after = self._behind(last)
+                vain = 0 if len(found) > before else vain + 1
+                after = self._behind(last + 2**vain - 1)
+        rows = np.frombuffer(found, np.int64).reshape(-1, 3) if found else np.zeros((0, 3), np.int64)
+        return rows[np.unique(rows[:, 0], return_index=True)[1]]
 
     def _behind(self, row: int) -> int | None:
         """The row after which the table can be read again behind a page that cannot; None where there is none."""

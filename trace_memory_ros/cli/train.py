@@ -20,7 +20,6 @@ FLAGS = {
     "held_out": "bags.held_out",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
-    "state_floor": "bags.state_floor",
 }
 """Where a flag's value stands in a run's configuration."""
 
@@ -43,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
     )
     parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
-    parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: 20)")
+    parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: two seconds)")
     parser.add_argument("--steps", type=int, help="steps of the joint phase (default: the recipe's)")
     parser.add_argument(
         "--policy-from", type=Path, metavar="CHECKPOINT", help="start from this policy, its adapter excepted"
@@ -68,9 +67,6 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
     group.add_argument("--split-seed", type=int, help="seed of the held-out split (default: 0)")
-    group.add_argument(
-        "--state-floor", type=float, help="least spread that a state channel is divided by, in its unit (default: 0.2)"
-    )
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
 

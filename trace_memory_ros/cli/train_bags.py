@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
-from trace_memory_ros.learning.run_config import resolve
+from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.measure.summary import write_summary
 
 
@@ -32,7 +32,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     claim_folder(folder, args.resume)
     data, failed = _decode(args, recording)
     plan = prepare_run(data, recording, asked, given)
-    config = replace(asked, clock=plan.design.clock.to_dict(), recipe=plan.recipe)
+    config = prepared_config(asked, plan)
     _describe(data, plan)
     config.write(folder)
     fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
@@ -50,6 +50,13 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     write_summary(folder, command(), figures)
     console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
+
+
+def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
+    """The configuration with what was chosen from the data and from the robot's tick period."""
+    design = plan.design
+    policy = replace(asked.policy, chunk=design.chunk, options=dict(design.policy_options))
+    return replace(asked, clock=design.clock.to_dict(), policy=policy, recipe=plan.recipe)
 
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagData, list[BagVerdict]]:
@@ -71,6 +78,19 @@ def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagDa
     return data, failed
 
 
+def _in_ticks(plan: Prepared) -> Iterator[str]:
+    """What is counted in ticks, and how long that is at the robot's rate."""
+    design, period_s = plan.design, plan.design.observation.tick_period_ms / 1e3
+    reach = plan.recipe.branch_reach
+    yield (
+        f"ticks of {1e3 * period_s:g} ms: an action chunk is {design.chunk} of them ({design.chunk * period_s:.3g} s), "
+        f"near a branch are the {reach} after it ({reach * period_s:.3g} s)"
+    )
+    if design.policy_options:
+        options = ", ".join(f"{name} {value}" for name, value in design.policy_options.items())
+        yield f"policy {design.policy}: {options}"
+
+
 def _describe(data: BagData, plan: Prepared) -> None:
     """Say what is learned from, and what cannot be done for want of annotations."""
     table = Table("", "episodes", "ticks", "branches", box=None)
@@ -81,11 +101,15 @@ def _describe(data: BagData, plan: Prepared) -> None:
         table.add_row(name, str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
-    lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode"]
+    lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
     names, state = plan.design.observation.state, plan.state
-    least = state.std.min()
-    still = [name for name, std, on in zip(names, state.std, state.active, strict=True) if on and std <= least]
-    lines.append(f"least spread of a state channel {least:.3g}: {', '.join(still)}")
+    still = [
+        name
+        for name, std, on, least in zip(names, state.std, state.active, plan.design.least_state, strict=True)
+        if on and std <= least
+    ]
+    if still:
+        lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
     if not data.labels:
         lines.append(
             "no branch is annotated: reads are taken anywhere, batches are not balanced, the stages of the curriculum "

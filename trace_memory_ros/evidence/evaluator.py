@@ -69,6 +69,7 @@ class EpisodeEvaluator:
         self.runtime = MemoryRuntime(self.checkpoint)
         self.scanner = HistoryScanner(self.checkpoint.config, self.runtime.model)
         self.head = ChunkHead.of(self.checkpoint)
+        self._period_ms = self.checkpoint.config.observation.tick_period_ms
 
     @property
     def facts(self) -> ModelFacts:
@@ -118,7 +119,7 @@ class EpisodeEvaluator:
             episode=episode.span.index,
             task=self.checkpoint.config.task,
             **_ticks(replayed),
-            period_ms=float(self.checkpoint.config.observation.tick_period_ms),
+            period_ms=float(self._period_ms),
             writes=len(routes),
             slot_churn=diagnostics.churn(routes),
             write_entropy=diagnostics.write_entropy(routes),
@@ -171,7 +172,7 @@ class EpisodeEvaluator:
 
     def _transforms(self, name: str, moment: BranchMoment, recorded: BranchOutcome) -> tuple[TransformEvidence, ...]:
         found = []
-        for kind, transform in transforms(self.settings.strength).items():
+        for kind, transform in transforms(self._period_ms, self.settings.strength).items():
             path = transform(moment.history.states, self.scanner.spread, self._chance(name, kind))
             found.append(transform_evidence(moment, recorded, kind, path))
         return tuple(found)
@@ -182,7 +183,7 @@ class EpisodeEvaluator:
         """Rows of table 12, and why some are missing."""
         found, reasons = [recorded_stability(moment, recorded)], {}
         lent = None if donor is None else self._history_of(donor)
-        for extension in extensions(self.settings.strength):
+        for extension in extensions(self._period_ms, self.settings.strength):
             try:
                 chance = self._chance(name, extension.name)
                 found.append(stability_evidence(moment, recorded, extension, lent, chance))

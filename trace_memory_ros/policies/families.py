@@ -36,13 +36,15 @@ class PolicyFamily:
     """A family that can be run, and trained where it has a module.
 
     load: options and tensors of a checkpoint's policy to a policy that acts. config: options to the module's config;
-    module: config to an untrained module. Both None: this package cannot train the family.
+    module: config to an untrained module. Both None: this package cannot train the family. at_period: tick period in
+    ms to those options that are counted in ticks, so that they take as long at any rate; None where there are none.
     """
 
     name: str
     load: Load
     config: Callable[..., ChunkConfig] | None = None
     module: Callable[[Any], ChunkModule] | None = None
+    at_period: Callable[[int], Mapping[str, Any]] | None = None
 
     def build(self, options: Mapping[str, Any]) -> ChunkModule:
         """An untrained module. Raises UnknownFamily where there is none to build."""

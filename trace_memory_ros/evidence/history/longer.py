@@ -50,13 +50,13 @@ class Extension:
     needs_donor: bool = False
 
 
-def extensions(strength: TransformStrength | None = None) -> tuple[Extension, ...]:
-    """The rows of table 12 after the first, which is the recorded history itself."""
+def extensions(period_ms: int, strength: TransformStrength | None = None) -> tuple[Extension, ...]:
+    """The rows of table 12 after the first, which is the recorded history itself, for ticks `period_ms` apart."""
     by = strength or TransformStrength()
 
     def own(history: History, donor: History | None, rng: np.random.Generator) -> Iterator[History]:
         while True:
-            yield repaced(history.part(LATER, 1.0), by, rng)
+            yield repaced(history.part(LATER, 1.0), by, period_ms, rng)
 
     def distractor(history: History, donor: History | None, rng: np.random.Generator) -> Iterator[History]:
         while True:
@@ -77,9 +77,9 @@ def extensions(strength: TransformStrength | None = None) -> tuple[Extension, ..
     )
 
 
-def repaced(segment: History, strength: TransformStrength, rng: np.random.Generator) -> History:
+def repaced(segment: History, strength: TransformStrength, period_ms: int, rng: np.random.Generator) -> History:
     """The segment at a wandering pace: states between the recorded ones, contents of the nearest recorded tick."""
-    times = pace_times(len(segment.states) - 1, strength, rng)
+    times = pace_times(len(segment.states) - 1, strength, period_ms, rng)
     nearest = np.rint(times).astype(np.int64)
     return History(segment.contents[nearest], curve(segment.states, times))
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.observation.periods import ticks_in
+
 States = NDArray[np.float64]
 Path = tuple[States, ...]
 """Per tick the points `(n, d_s)`, n >= 1, that it appends."""
@@ -29,19 +31,19 @@ class TransformStrength:
     """How strong the transforms are.
 
     resampling: the sampling rate is drawn between 1/this and this, log-uniformly, as a multiple of the recorded one.
-    jitter: relative spread of the pace; jitter_ticks: over how many ticks it keeps. offset: spread of the constant
-    offset, in the channels' standard deviations. kept: share of samples that sparse sampling keeps.
+    jitter: relative spread of the pace; jitter_ms: how long it keeps. offset: spread of the constant offset, in the
+    channels' standard deviations. kept: share of samples that sparse sampling keeps.
     """
 
     resampling: float = 1.5
     jitter: float = 0.3
-    jitter_ticks: int = 10
+    jitter_ms: int = 1_000
     offset: float = 0.5
     kept: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (self.resampling >= 1 and 0 <= self.jitter < 1 and self.jitter_ticks >= 1 and 0 < self.kept <= 1):
-            raise ValueError(f"{self}: need resampling >= 1, 0 <= jitter < 1, jitter_ticks >= 1 and 0 < kept <= 1")
+        if not (self.resampling >= 1 and 0 <= self.jitter < 1 and self.jitter_ms >= 1 and 0 < self.kept <= 1):
+            raise ValueError(f"{self}: need resampling >= 1, 0 <= jitter < 1, jitter_ms >= 1 and 0 < kept <= 1")
 
 
 def identity(states: States) -> Path:
@@ -71,17 +73,22 @@ def curve(states: States, times: NDArray[np.float64]) -> States:
     return np.where(share == 0, states[before], (1 - share) * states[before] + share * states[after])
 
 
-def pace_times(length: float, strength: TransformStrength, rng: np.random.Generator) -> NDArray[np.float64]:
+def pace_times(
+    length: float, strength: TransformStrength, period_ms: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Curve times in 0..length of samples taken tick by tick of an arm whose pace wanders around 1."""
-    count = int(length / (1 - strength.jitter)) + 2
-    knots = rng.uniform(-1, 1, count // strength.jitter_ticks + 2)
-    wander = np.interp(np.arange(count) / strength.jitter_ticks, np.arange(len(knots)), knots)
+    count, keeps = int(length / (1 - strength.jitter)) + 2, ticks_in(strength.jitter_ms, period_ms)
+    knots = rng.uniform(-1, 1, count // keeps + 2)
+    wander = np.interp(np.arange(count) / keeps, np.arange(len(knots)), knots)
     times = np.concatenate([[0.0], np.cumsum(1 + strength.jitter * wander)])
     return times[times <= length]
 
 
-def transforms(strength: TransformStrength | None = None) -> Mapping[str, Transform]:
-    """Every transform by name, in the order of TRACE's table 3; the last is the negative control."""
+def transforms(period_ms: int, strength: TransformStrength | None = None) -> Mapping[str, Transform]:
+    """Every transform by name for ticks `period_ms` apart, in the order of TRACE's table 3.
+
+    The last is the negative control.
+    """
     by = strength or TransformStrength()
 
     def time_resampling(states: States, spread: States, rng: np.random.Generator) -> Path:
@@ -89,7 +96,7 @@ def transforms(strength: TransformStrength | None = None) -> Mapping[str, Transf
         return sampled(states, np.arange(0, len(states), 1 / rate))
 
     def speed_jitter(states: States, spread: States, rng: np.random.Generator) -> Path:
-        return sampled(states, pace_times(len(states) - 1, by, rng))
+        return sampled(states, pace_times(len(states) - 1, by, period_ms, rng))
 
     def state_offset(states: States, spread: States, rng: np.random.Generator) -> Path:
         return identity(states + by.offset * spread * rng.standard_normal(states.shape[1]))

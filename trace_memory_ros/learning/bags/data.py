@@ -94,11 +94,12 @@ def _unfit(episode: BagEpisode, least: int) -> str:
         return "the episode is annotated as failed"
     if episode.actions is None:
         return "no actions are configured or recorded: name the command topic under `actions` in the config"
-    known = episode.usable & np.isfinite(episode.actions).all(axis=1)
+    answered = np.isfinite(episode.actions).all(axis=1)
+    known = episode.usable & answered
     if known.sum() >= least:
         return ""
     faulty = min(episode.faults, default=None)
-    if not known.any() and (blamed := label_faults(episode.notes)):
+    if not answered.any() and (blamed := label_faults(episode.notes)):
         return f"no tick has an action: {'; '.join(f'{note.where}: {note.what}; {note.remedy}' for note in blamed)}"
     first = "" if faulty is None else f"; tick {faulty}: {episode.fault_text(faulty)}"
     return f"{known.sum()} of {len(known)} ticks have a whole observation and an action, {least} are needed{first}"

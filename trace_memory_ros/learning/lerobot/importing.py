@@ -15,6 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields, messages
+from trace_memory_ros.bags.rates import deadline_ms
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.learning.lerobot.export import ACTION, IMAGES, SIDECAR, STATE
@@ -121,6 +122,7 @@ def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any]) -> Rec
         state=state,
         path=state if layout.base else (),
         tick_period_ms=period_ms,
+        deadline_ms=max(ObservationConfig.deadline_ms, deadline_ms([period_ms])),
         **{key: seen[key] for key in ("image_px", "thumbnail_px") if key in seen},
     )
     branched = any(episode["branches"] for episode in sidecar.get("episodes", []))

@@ -1,7 +1,7 @@
 """The family `act`."""
 
-from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
+from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy, at_period
 from trace_memory_ros.policies.families import PolicyFamily
 from trace_memory_ros.policies.runner import ActRunner
 
-ACT = PolicyFamily("act", ActRunner.from_tensors, ActConfig, ActPolicy)
+ACT = PolicyFamily("act", ActRunner.from_tensors, ActConfig, ActPolicy, at_period)

@@ -13,17 +13,20 @@ from trace_memory_ros.policies.adapters import RegressionAdapter
 from trace_memory_ros.policies.images import ImageTokens
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
+DECAY, DECAY_MS = 0.05, 100
+"""How much less a chunk counts in the ensemble that is begun so much later; ACT has 0.01 at ticks of 20 ms."""
+
 
 @dataclass(frozen=True)
 class ActConfig(ChunkConfig):
-    """Sizes of the policy. `latent` > 0 adds the CVAE of ACT and its KL term."""
+    """Sizes of the policy. `latent` > 0 adds the CVAE of ACT and its KL term; ensemble_decay: per tick."""
 
     heads: int = 4
     feedforward: int = 128
     encoder_layers: int = 2
     decoder_layers: int = 2
     latent: int = 0
-    ensemble_decay: float = 0.05
+    ensemble_decay: float = DECAY
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,6 +35,11 @@ class ActConfig(ChunkConfig):
         for name in ("encoder_layers", "decoder_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"ActConfig.{name} = {getattr(self, name)}: must be at least 1")
+
+
+def at_period(period_ms: int) -> dict[str, Any]:
+    """The options that depend on the tick period."""
+    return {"ensemble_decay": DECAY * (period_ms / DECAY_MS)}
 
 
 class ActPolicy(ChunkModule):

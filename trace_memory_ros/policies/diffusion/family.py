@@ -7,7 +7,7 @@ from trace_memory_ros.policies.families import PolicyFamily, UnknownFamily
 from trace_memory_ros.policies.runner import RecedingRunner
 
 try:
-    from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy
+    from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy, at_period
 except ModuleNotFoundError as error:
     raise UnknownFamily(
         f"policy family 'diffusion' needs {error.name}, which an extra brings: "
@@ -23,4 +23,4 @@ class DiffusionRunner(RecedingRunner):
         return DiffusionPolicy(DiffusionConfig(**options))
 
 
-DIFFUSION = PolicyFamily("diffusion", DiffusionRunner.from_tensors, DiffusionConfig, DiffusionPolicy)
+DIFFUSION = PolicyFamily("diffusion", DiffusionRunner.from_tensors, DiffusionConfig, DiffusionPolicy, at_period)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from diffusers.schedulers.scheduling_ddim import DDIMScheduler
@@ -16,6 +17,8 @@ from trace_memory_ros.policies.images import ImageTokens
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
 PREDICTIONS = ("sample", "epsilon", "v_prediction")
+EXECUTE_MS, LEAD_MS = 800, 100
+"""How long a chunk is executed, and how long before its end the next one is begun."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class DiffusionConfig(ChunkConfig):
                 f"DiffusionConfig.lead = {self.lead}, execute = {self.execute}, chunk = {self.chunk}: lead must be "
                 "less than execute, and both together no more than the chunk"
             )
+
+
+def at_period(period_ms: int) -> dict[str, Any]:
+    """The options that depend on the tick period."""
+    return {"execute": max(2, round(EXECUTE_MS / period_ms)), "lead": max(1, round(LEAD_MS / period_ms))}
 
 
 class DiffusionPolicy(ChunkModule):

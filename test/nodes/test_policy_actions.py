@@ -1,0 +1,220 @@
+"""policy_node's commands of every type, on several topics, relative to the state: over DDS, and byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fixtures import tiny_checkpoint
+from nodes.partner import Partner
+from nodes.robot import CONFIG, JOINTS, PATIENCE_S, PERIOD_NS, Robot
+from rclpy.serialization import deserialize_message, serialize_message
+
+from trace_memory_ros.bags import messages
+from trace_memory_ros.bags.described import Described
+from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.nodes import conversion, qos
+from trace_memory_ros.nodes.message_classes import fill, message_class
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
+from trace_memory_ros.runtime.condition import ConditionStatus
+
+TRAJECTORY, ARRAY = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64MultiArray"
+ARM = ActionPart("arm/command", TRAJECTORY, tuple(JOINTS[:3]), frame_id="base")
+GRIPPER = ActionPart("gripper/commands", ARRAY, {"width": 0, "force": 1}, name="gripper", stamp="received")
+WHEELS = ActionPart("cmd_vel", "geometry_msgs/msg/Twist", ("linear.x", "angular.z"), stamp="received")
+RELATIVE = ActionPart("leader", "sensor_msgs/msg/JointState", (JOINTS[4], JOINTS[1]), relative=True)
+POSE = ActionPart("target", "geometry_msgs/msg/PoseStamped", ("position", "rotation"), frame_id="base")
+MISSING = ActionPart("gripper", "control_msgs/msg/GripperCommand", stamp="received")
+CONFIGS = {
+    "two": ActionConfig((ARM, GRIPPER)),
+    "wheels": ActionConfig((WHEELS,)),
+    "relative": ActionConfig((RELATIVE,)),
+    "pose": ActionConfig((POSE,)),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("actions")
+    for name, actions in (*CONFIGS.items(), ("missing", ActionConfig((MISSING,)))):
+        tiny_checkpoint(folder / name, actions=actions)
+    return {name: folder / name for name in (*CONFIGS, "missing")}
+
+
+@pytest.fixture(scope="module")
+def group(folders: dict[str, Path], domain_id: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeGroup]:
+    """A policy_node of each configuration, in a namespace of its name."""
+    quick = {"reliability": "reliable", "autostart": True, "diagnostics_rate_hz": 20.0, "hold_ms": 60_000}
+    specs = [
+        NodeSpec("policy_node", {**quick, "checkpoint": str(folders[name])}, namespace=f"acts_{name}")
+        for name in CONFIGS
+    ]
+    with NodeGroup(specs, tmp_path_factory.mktemp("logs"), private_environment(domain_id)) as group:
+        group.wait_ready(PATIENCE_S)
+        yield group
+        group.check_alive()
+
+
+class Hearer(Partner):
+    """Hears every part's topic. heard: part's topic -> its messages."""
+
+    def __init__(self, robot: Robot, folder: Path, node: str, actions: ActionConfig) -> None:
+        super().__init__(robot, folder, node)
+        self.actions = actions
+        self.heard: dict[str, list[Any]] = {part.topic: [] for part in actions.parts}
+        subscriptions = [
+            robot.client.node.create_subscription(
+                message_class(part.type, "test"), part.topic, self.heard[part.topic].append, qos.COMMAND
+            )
+            for part in actions.parts
+        ]
+        robot.wait(lambda: all(s.get_publisher_count() for s in subscriptions), "publishers of all parts")
+
+    def act_on(self, seed: int, **changes: Any) -> tuple[int, np.ndarray]:
+        """Send a tick; its stamp and the policy's outputs for it."""
+        count = len(self.heard[self.actions.parts[0].topic])
+        stamp = self.robot.send_tick(seed)
+        condition = self.condition(seed, stamp)
+        expected = self.expected(seed, condition)
+        self.send(replace(condition, **changes))
+        self.robot.wait(lambda: all(len(some) > count for some in self.heard.values()), "a command on every topic")
+        return stamp, expected
+
+
+@pytest.fixture
+def hearer(
+    request: pytest.FixtureRequest, group: NodeGroup, folders: dict[str, Path], domain_id: int
+) -> Iterator[Hearer]:
+    """The partner of the configuration that the test names."""
+    name = request.param
+    robot = Robot(domain_id, f"acts_{name}")
+    robot.wait_matched()
+    robot.reset("policy_node")
+    yield Hearer(robot, folders[name], f"acts_{name}/policy_node", CONFIGS[name])
+    robot.client.close()
+
+
+def stamp_of(message: Any) -> int:
+    return int(conversion.stamp_ns(message.header.stamp))
+
+
+@pytest.mark.parametrize("hearer", ["two"], indirect=True)
+def test_all_parts_of_a_tick_are_commanded_together(hearer: Hearer) -> None:
+    arm, gripper = hearer.heard[ARM.topic], hearer.heard[GRIPPER.topic]
+    for seed in range(4):
+        stamp, expected = hearer.act_on(seed)
+        assert stamp_of(arm[-1]) == stamp and arm[-1].header.frame_id == "base"
+        assert arm[-1].joint_names == list(ARM.select)
+        np.testing.assert_array_equal(np.float32(arm[-1].points[0].positions), expected[:3])
+        assert arm[-1].points[0].time_from_start.nanosec == PERIOD_NS
+        np.testing.assert_array_equal(np.float32(gripper[-1].data), expected[3:])
+        assert len(arm) == len(gripper) == seed + 1
+    stamp, _ = hearer.act_on(5, status=ConditionStatus.STALE, reason="an eye is silent")
+    assert stamp_of(arm[-1]) == stamp and arm[-1].points == arm[-2].points
+    assert gripper[-1] == gripper[-2]
+
+
+@pytest.mark.parametrize("hearer", ["wheels"], indirect=True)
+def test_a_type_without_a_header_is_commanded_without_a_stamp(hearer: Hearer) -> None:
+    for seed in range(3):
+        _, expected = hearer.act_on(seed)
+        twist = hearer.heard[WHEELS.topic][-1]
+        np.testing.assert_array_equal(np.float32([twist.linear.x, twist.angular.z]), expected)
+        assert (twist.linear.y, twist.angular.x) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("hearer", ["relative"], indirect=True)
+def test_relative_outputs_are_added_to_the_state_that_the_condition_names(hearer: Hearer) -> None:
+    """By the time a condition is answered, newer joints have come."""
+    rows = CONFIGS["relative"].relative_rows(CONFIG)
+    messages = hearer.heard[RELATIVE.topic]
+    for seed in range(3):
+        stamp = hearer.robot.send_tick(seed)
+        hearer.robot.send_joints(stamp + PERIOD_NS // 2, dict.fromkeys(JOINTS, 3.0))
+        hearer.robot.now_ns = stamp
+        condition = hearer.condition(seed, stamp)
+        state = hearer.observe(seed).state
+        assert state is not None
+        expected = hearer.policy.act(hearer.observe(seed), condition) + state[rows]
+        hearer.send(condition)
+        hearer.robot.wait(lambda: len(messages) > seed, "a command")  # noqa: B023
+        assert messages[-1].name == [JOINTS[4], JOINTS[1]] and stamp_of(messages[-1]) == stamp
+        np.testing.assert_array_equal(messages[-1].position, expected)
+    stamp = hearer.robot.send_tick(9)
+    held = list(messages[-1].position)
+    hearer.send(replace(hearer.condition(9, stamp), status=ConditionStatus.STALE, reason="an eye is silent"))
+    hearer.robot.wait(lambda: len(messages) > 3, "a command that holds")
+    assert list(messages[-1].position) == held  # the place that was aimed at, wherever the arm is now
+
+
+@pytest.mark.parametrize("hearer", ["pose"], indirect=True)
+def test_a_pose_is_commanded_as_a_rotation(hearer: Hearer) -> None:
+    _, expected = hearer.act_on(1)
+    pose = hearer.heard[POSE.topic][-1].pose
+    turn = pose.orientation
+    assert np.linalg.norm([turn.x, turn.y, turn.z, turn.w]) == pytest.approx(1.0)
+    np.testing.assert_array_equal(np.float32([pose.position.x, pose.position.y, pose.position.z]), expected[:3])
+
+
+def test_a_type_whose_package_is_not_there_is_named(folders: dict[str, Path], domain_id: int, tmp_path: Path) -> None:
+    pytest.importorskip("trajectory_msgs.msg")
+    try:
+        import control_msgs.msg  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        pytest.skip("control_msgs is installed")
+    spec = NodeSpec("policy_node", {"checkpoint": str(folders["missing"]), "autostart": True}, namespace="acts_missing")
+    process = NodeProcess(spec, tmp_path, private_environment(domain_id))
+    with pytest.raises(NodeFailed, match="exit code 1"):
+        process.wait_ready(PATIENCE_S)
+    assert "actions on 'gripper': message type control_msgs/msg/GripperCommand is not installed" in process.log
+    assert "install ros-$ROS_DISTRO-control-msgs" in process.log
+    process.stop()
+
+
+def test_actions_of_another_policy_are_refused(folders: dict[str, Path]) -> None:
+    from trace_memory_ros.nodes.policy.loading import actions_of, load_policy
+    from trace_memory_ros.runtime import checkpoint
+
+    two, wheels = (checkpoint.load(folders[name]) for name in ("two", "wheels"))
+    with pytest.raises(
+        checkpoint.CheckpointError, match=r"actions are .*gripper\.width.*outputs linear\.x, angular\.z"
+    ):
+        actions_of(two, load_policy(wheels))
+    assert actions_of(two, load_policy(two)) == CONFIGS["two"]
+
+
+EVERY = [
+    ARM,
+    GRIPPER,
+    POSE,
+    WHEELS,
+    ActionPart("cmd", "geometry_msgs/msg/TwistStamped", ("linear", "angular"), frame_id="base"),
+    ActionPart("joints", "sensor_msgs/msg/JointState", {"a": "position.a", "speed": "velocity.a"}),
+    ActionPart("f", "std_msgs/msg/Float32MultiArray", {"a": 0, "b": 1}, stamp="received"),
+    ActionPart("on", "std_msgs/msg/Bool", stamp="received"),
+    ActionPart("mode", "std_msgs/msg/UInt8", stamp="received"),
+    ActionPart("level", "std_msgs/msg/Float32", stamp="received"),
+]
+
+
+@pytest.mark.parametrize("part", EVERY, ids=lambda part: part.type)
+def test_what_is_published_and_what_a_synthesised_bag_holds_are_the_same(part: ActionPart) -> None:
+    """Byte for byte, but for those that only align what follows: the middleware leaves in them what was there."""
+    actions = ActionConfig((part,))
+    outputs = np.random.default_rng(3).uniform(0.0, 5.0, len(actions.names))
+    stamp_ns = 1_700_000_000_123_456_789
+    (plain,) = actions.compose(outputs, stamp_ns, PERIOD_NS)
+    kind = message_class(part.type, "test")
+    live = fill(kind(), plain)
+    (made,) = messages.commands(actions, outputs, stamp_ns, PERIOD_NS)
+    data = bytes(typestore().serialize_cdr(made, part.type))
+    sent = serialize_message(live)
+    assert deserialize_message(data, kind) == deserialize_message(sent, kind)
+    assert bytes(typestore().serialize_cdr(Described(part.type, "").message(sent), part.type)) == data
