@@ -29,6 +29,12 @@ TEXTS = {
         "trajectory_msgs/JointTrajectoryPoint reference\ntrajectory_msgs/JointTrajectoryPoint feedback\n"
     ),
     "control_msgs/msg/GripperCommand": "float64 position\nfloat64 max_effort\n",
+    "control_msgs/action/GripperCommand_Feedback": (
+        "float64 position\nfloat64 effort\nbool stalled\nbool reached_goal\n"
+    ),
+    "control_msgs/action/GripperCommand_FeedbackMessage": (
+        "unique_identifier_msgs/UUID goal_id\ncontrol_msgs/action/GripperCommand_Feedback feedback\n"
+    ),
     "ur_msgs/msg/IOStates": "bool[] digital_in_states\nfloat64[] analog_in_states\n",
     "interbotix_xs_msgs/msg/JointGroupCommand": "string name\nfloat32[] cmd\n",
     "foxglove_msgs/msg/CompressedVideo": "time timestamp\nstring frame_id\nuint8[] data\nstring format\n".replace(
@@ -69,10 +75,18 @@ def record(
     """The robot's bag; clock_off_s: how far the recorder's clock is ahead."""
     rows = [row for topic in topics for row in _messages(topic, seconds, clock_off_s)]
     with Writer(bag, version=9, storage_plugin=STORAGES[storage]) as writer:
-        known = {t.name: writer.add_connection(t.name, t.type_name, typestore=store()) for t in topics}
+        known = {topic.name: _connection(writer, topic) for topic in topics}
         for log_ns, name, data in sorted(rows, key=lambda row: row[:2]):
             writer.write(known[name], log_ns, data)
     return bag
+
+
+def _connection(writer: Writer, topic: Topic) -> Any:
+    """rosbags makes no definition of an action's messages by itself."""
+    if "/msg/" in topic.type_name:
+        return writer.add_connection(topic.name, topic.type_name, typestore=store())
+    text = TEXTS[topic.type_name]
+    return writer.add_connection(topic.name, topic.type_name, msgdef=text, rihs01=f"RIHS01_{'0' * 64}")
 
 
 def _messages(topic: Topic, seconds: float, clock_off_s: float) -> list[tuple[int, str, bytes]]:

@@ -12,10 +12,13 @@ import yaml
 from bags import strangers
 from bags.strangers import Topic, image, joints, jpeg, numbers, record, trajectory
 
+from studies import tiny_bags as tiny
 from trace_memory_ros.bags.build import decode_bag
-from trace_memory_ros.bags.inspection import Proposal, inspect, words
+from trace_memory_ros.bags.inspection import Proposal, inspect, inspect_bags, words
 from trace_memory_ros.bags.inspection.state import is_prismatic
+from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.numbers import Range
+from trace_memory_ros.cli.main import main
 
 CAMERA = Topic("/camera/image_raw", strangers.IMAGE, 15, image(), 0.02)
 STATES = Topic("/joint_states", strangers.JOINTS, 50, joints(strangers.SIX))
@@ -251,6 +254,116 @@ def test_streams_that_begin_late_are_seen(tmp_path: Path) -> None:
     assert any("/camera/image_raw begin up to 65" in note for note in proposal.notes)
     (episode,), verdict = decode_bag(bag, proposal.recording)
     assert episode.usable.sum() > 20, str(verdict)
+
+
+def test_a_gripper_tells_its_width_by_its_actions_feedback(tmp_path: Path) -> None:
+    kind = "control_msgs/action/GripperCommand_FeedbackMessage"
+    feedback = Topic(
+        "/gripper_controller/gripper_cmd/_action/feedback",
+        kind,
+        20,
+        lambda t: {"goal_id": {"uuid": [0] * 16}, "feedback": {"position": strangers.width(t)}},
+    )
+    proposal = proposed(tmp_path, (*ARM, feedback))
+    assert proposal.recording is not None
+    assert proposal.recording.observation.state[-1] == "gripper.position"
+    assert proposal.recording.observation.streams[-1].type == kind
+
+
+def test_arrays_without_numbers_are_no_gripper(tmp_path: Path) -> None:
+    empty = Topic("/gripper/width", strangers.ARRAY, 20, numbers(lambda t: []))
+    hole = Topic("/gripper/command", strangers.DOUBLE, 20, numbers(lambda t: float("nan")))
+    proposal = proposed(tmp_path, (*ARM, empty, hole))
+    assert not {"/gripper/width", "/gripper/command"} & set(proposal.uses)
+    assert {"/gripper/width", "/gripper/command"} <= set(whys(proposal))
+
+
+def test_a_gripper_is_commanded_once(tmp_path: Path) -> None:
+    leader = Topic("/leader/joint_states", strangers.JOINTS, 50, joints(strangers.SO, wanted=True))
+    follower = Topic("/follower/joint_states", strangers.JOINTS, 50, joints(strangers.SO))
+    gripper = Topic("/gripper/command", strangers.DOUBLE, 20, numbers(strangers.width))
+    proposal = proposed(tmp_path, (CAMERA, follower, leader, gripper))
+    assert proposal.recording is not None and proposal.recording.actions is not None
+    assert [part.topic for part in proposal.recording.actions.parts] == ["leader/joint_states"]
+    assert "commands what /leader/joint_states commands" in whys(proposal)["/gripper/command"]
+
+
+def test_joints_of_one_name_with_other_values_are_of_another_arm(tmp_path: Path) -> None:
+    arms = [Topic(f"/{who}/joint_states", strangers.JOINTS, 50, joints(strangers.SIX, i)) for i, who in enumerate("ab")]
+    names = [Topic(f"/{who}/joint_states", strangers.JOINTS, 50, joints(strangers.SIX, 3)) for who in ("anna", "bert")]
+    proposal = proposed(tmp_path, (CAMERA, *arms, *names))
+    assert proposal.recording is not None
+    assert [s.name for s in proposal.recording.observation.streams] == ["a", "anna", "b"]
+    assert "repeats" in whys(proposal)["/bert/joint_states"]
+
+
+def test_a_hand_and_its_arm_are_not_both_commanded(tmp_path: Path) -> None:
+    servo = Topic(
+        "/servo_node/delta_twist_cmds", strangers.TWIST_STAMPED, 50, strangers.vectors("linear", "angular", "twist")
+    )
+    proposal = proposed(tmp_path, (*ARM, servo))
+    assert proposal.uses["/arm_controller/joint_trajectory"] == "actions"
+    alone = proposed(tmp_path / "alone", (CAMERA, STATES, servo))
+    assert alone.uses["/servo_node/delta_twist_cmds"] == "actions"
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_one_log_time_of_zero_hides_nothing(tmp_path: Path, storage: str) -> None:
+    entries = tiny.recording_of(20)
+    entries[0].log_ns = 0
+    bag = tiny.write(tmp_path / "bag", entries, storage)
+    proposal = inspect(bag)
+    assert proposal.recording is not None, proposal.missing
+    assert {"/front/image", "/hand/image", "/joint_states", "/odom", "/command"} <= set(proposal.uses)
+    episodes, verdict = decode_bag(bag, proposal.recording)
+    assert episodes[0].usable.sum() >= 18, str(verdict)
+
+
+@pytest.mark.parametrize("command", ["inspect", "check"])
+def test_what_is_wrong_is_said_where_nothing_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    notes = Topic("/notes", strangers.TEXT, 20, numbers(lambda t: "x" * 100_000))
+    bag = record(tmp_path / "bag", (STATES, COMMANDS, notes))
+    (file,) = bag.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert main(["bags", command, str(bag)]) == 1
+    said = capsys.readouterr().out
+    assert "cut off or damaged" in said and "a camera: no sensor_msgs/Image" in said
+
+
+def test_what_is_passed_over_is_said_where_nothing_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrench = Topic("/wrench", strangers.WRENCH, 100, strangers.vectors("force", "torque", "wrench"))
+    assert main(["bags", "inspect", str(record(tmp_path / "bag", (STATES, wrench)))]) == 1
+    assert "- {name: wrench, topic: wrench, type: geometry_msgs/msg/WrenchStamped" in capsys.readouterr().out
+
+
+def test_bags_whose_numbers_and_stamps_are_unlike_are_named(tmp_path: Path) -> None:
+    wide = Topic("/gripper/width", strangers.ARRAY, 20, numbers(lambda t: [strangers.width(t)]))
+    for name in ("a", "b", "c"):
+        record(tmp_path / "bags" / name, (*ARM, wide))
+    two = wide._replace(make=numbers(lambda t: [strangers.width(t)] * 2))
+    record(tmp_path / "bags" / "d", (CAMERA, STATES._replace(stamped=False), COMMANDS, two))
+    proposal = inspect_bags(tmp_path / "bags", find_bags(tmp_path / "bags"))
+    assert proposal.differences == {
+        "d": [
+            "/joint_states has no stamps, as most messages of all bags do",
+            "/gripper/width holds 2 numbers, most messages of all bags 1",
+        ]
+    }
+
+
+def test_numbers_are_looked_at_over_all_bags(tmp_path: Path) -> None:
+    for name, at in (("a", 0.0), ("b", 0.04)):
+        fingers = Topic("/joint_states", strangers.JOINTS, 50, lambda t, at=at: {"name": ["finger"], "position": [at]})
+        record(tmp_path / "bags" / name, (CAMERA, fingers))
+    proposal = inspect_bags(tmp_path / "bags", find_bags(tmp_path / "bags"))
+    found = proposal.topics["/joint_states"].ranges["position.finger"]
+    assert (found.low, found.high, found.mean) == (0.0, 0.04, pytest.approx(0.02, abs=1e-3))
+    assert proposal.recording is not None
+    assert dict(proposal.recording.observation.units) == {"joints.position.finger": "m"}
 
 
 def as_recorded_long_ago(bag: Path) -> Path:

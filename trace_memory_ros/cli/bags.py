@@ -103,9 +103,10 @@ def _line(episodes: list[BagEpisode], verdict: BagVerdict) -> str:
 def _show_topics(proposal: Proposal) -> None:
     """A table of the topics that are used; how many others there are."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("topic", "type", "messages", "Hz", "taken for", title=str(proposal.bag))
+    whole = [Column(text, overflow="fold") for text in ("topic", "type")]
+    table = Table(*whole, "messages", "Hz", "taken for", title=str(proposal.bag))
     for name, use in sorted(proposal.uses.items()):
         found = proposal.topics[name]
         rate = "" if found.rate_hz is None else f"{found.rate_hz:.1f}"

@@ -72,7 +72,7 @@ def _candidates(proposal: Proposal, streams: list[StateStream], why: dict[str, s
             continue
         part = _part(topic, found, streams, proposal.named)
         if part is None:
-            why[topic] = "commands, of which none names joints with positions"
+            why[topic] = "holds no numbers, or some that are not finite"
         elif found.info.type_name in (*TWISTS, pose.POSE_STAMPED.name) and not _moves(found):
             why[topic] = "commands that never change"
         elif found.info.type_name == pose.POSE_STAMPED.name and _is_rare(found):
@@ -95,17 +95,17 @@ def _is_rare(found: TopicSurvey) -> bool:
     return found.period_ms is None or found.period_ms > RAREST_MS
 
 
-def _preference(part: CommandPart) -> tuple[bool, int, int, str]:
-    """Commands that keep coming before others; trajectories, then commands, leaders and mere setpoints."""
+def _preference(part: CommandPart) -> tuple[bool, bool, int, int, str]:
+    """Commands that keep coming before others, grippers last; trajectories, commands, leaders, then mere setpoints."""
     by_name = 2 if words.has(part.topic, words.LEADERS) else 3 if words.is_setpoint(part.topic) else 1
     rank = 0 if part.found.info.type_name in ALWAYS and by_name != 3 else by_name
-    return _is_rare(part.found), rank, -part.found.info.messages, part.topic
+    return _is_rare(part.found), _kind_of(part) == 1, rank, -part.found.info.messages, part.topic
 
 
 def _kind_of(part: CommandPart) -> int:
     """Arms, then grippers, then hands and bases."""
-    kinds = {thing for _, thing in part.covers} & {BASE, HAND, GRIPPER}
-    return 2 if kinds & {BASE, HAND} else 1 if kinds else 0
+    things = {thing for _, thing in part.covers}
+    return 2 if things & {BASE, HAND} else 1 if things == {GRIPPER} else 0
 
 
 def _overlap(one: CommandPart, other: CommandPart) -> bool:
@@ -177,17 +177,19 @@ def _moved(topic: str, joints: dict[str, Range], streams: list[StateStream]) -> 
     )
 
 
-def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream], named: Named) -> CommandPart:
+def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream], named: Named) -> CommandPart | None:
     """A gripper's own topic, its numbers called as the state calls them."""
     name, select = gripper_numbers(named(topic), found)
+    if not select or any(one.absent for one in found.ranges.values()):
+        return None
+    owner = _owner(topic, streams)
     states = [s for s in streams if s.use == "gripper" and len(s.joints) == len(select)]
     near = nearest_by_words(topic, [s.topic for s in states]) if states else []
     if near:
         state = next(s for s in states if s.topic == near[0])
         name, select = state.name, dict(zip(state.joints, select.values(), strict=True))
         units = {field_name: unit for field_name, unit in state.units.items() if field_name in select}
-        return CommandPart(topic, found, select, frozenset({(name, GRIPPER)}), name, tuple(select), units)
-    owner = _owner(topic, streams)
+        return CommandPart(topic, found, select, frozenset({(owner, GRIPPER)}), name, tuple(select), units)
     return CommandPart(topic, found, select, frozenset({(owner, GRIPPER)}), name, tuple(select))
 
 
@@ -198,7 +200,7 @@ def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream], name
         return CommandPart(topic, found, {name: "data"}, frozenset({("", name)}), outputs=(name,))
     size = found.main_size
     ranges = {str(i): found.ranges[str(i)] for i in range(size) if str(i) in found.ranges}
-    if not ranges:
+    if not ranges or any(one.absent for one in ranges.values()):
         return None
     able = sorted((s for s in streams if len(s.joints) >= size), key=lambda s: len(s.joints))
     near = nearest_by_words(topic, [s.topic for s in able]) if able else []

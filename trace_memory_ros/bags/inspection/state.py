@@ -162,6 +162,9 @@ def _grippers(proposal: Proposal, streams: list[StateStream], why: dict[str, str
             continue
         name, select = gripper_numbers(proposal.named(topic), found)
         joints = dict(zip(select, found.ranges.values(), strict=False))
+        if not joints or any(one.absent for one in joints.values()):
+            why[topic] = "holds no numbers, or some that are not finite"
+            continue
         copy = next(
             (s for one in joints.values() for s in streams if any(alike(one, r) for r in s.joints.values())), None
         )

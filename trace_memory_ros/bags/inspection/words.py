@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-_PUBLISHER = re.compile(r"_?(broadcaster|controller)$")
+_PUBLISHER = re.compile(r"_?(broadcaster|controller|cmd|command|commands)$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -27,7 +27,7 @@ ANNOTATIONS = _any("branch branches annotation annotations label labels")
 SIDES = _any("left right l r lh rh")
 _OF_CAMERAS = _any("image images raw color colour rgb bgr mono rect compressed jpeg jpg png webp")
 _OF_STATES = _any("joint joints state states data raw measured actual feedback action topic value values stamped")
-_OF_COMMANDS = COMMANDS | _any("joint joints trajectory controller forward position positions state states")
+_OF_COMMANDS = COMMANDS | _any("joint joints trajectory controller feedback forward position positions state states")
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def part_name(topic: str, usual: str) -> str:
 
 def _without(topic: str, usual: Collection[str]) -> str:
     parts = [_PUBLISHER.sub("", part) for part in topic.split("/")]
-    return "_".join(part.strip("_") for part in parts if part and not set(words(part)) <= set(usual))
+    return "_".join(dict.fromkeys(part.strip("_") for part in parts if part and not set(words(part)) <= set(usual)))
 
 
 def unique(name: str, taken: Collection[str]) -> str:
