@@ -21,6 +21,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from studies.grid import Figures
+from trace_memory_ros.files import outputs
 from trace_memory_ros.measure.summary import write_summary
 
 COMMAND = ("trace-memory", "bench")
@@ -31,7 +32,7 @@ def main(name: str, words: Sequence[str]) -> int:
     """Run the study `name` with the options `words`; prints its tables, writes its summary, returns 0."""
     study = import_module(f"studies.{name.replace('-', '_')}.study")
     options = vars(option_parser(name, study).parse_args(words))
-    out_dir = options.pop("out")
+    out_dir = outputs.claim(options.pop("out"), shlex.join([*COMMAND, name]))
     figures = study.run(out_dir, options.pop("quick"), **options)
     report(study, [name, *words], figures, out_dir)
     return 0

@@ -142,7 +142,9 @@ def normalised(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-@pytest.mark.parametrize("name", ["core", "arrays", "sim", "diffusion", "dev", "peers", "ray", "ros", "colcon"])
+@pytest.mark.parametrize(
+    "name", ["core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ray", "ros", "colcon"]
+)
 def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
     wanted = pins(name)
     lock = pins("lock")
@@ -162,7 +164,13 @@ def ranges(extra: str = "") -> dict[str, Requirement]:
 
 @pytest.mark.parametrize(
     ("extra", "files"),
-    [("", ("core", "arrays")), ("sim", ("sim",)), ("diffusion", ("diffusion",)), ("ray", ("ray",))],
+    [
+        ("", ("core", "arrays")),
+        ("sim", ("sim",)),
+        ("diffusion", ("diffusion",)),
+        ("video", ("video",)),
+        ("ray", ("ray",)),
+    ],
     ids=lambda value: value or "wheel" if isinstance(value, str) else "",
 )
 def test_the_wheel_asks_for_ranges_that_hold_the_pins(extra: str, files: tuple[str, ...]) -> None:
@@ -194,7 +202,7 @@ def test_package_xml_says_where_every_python_package_comes_from() -> None:
     comments = {
         normalised(word) for comment in re.findall(r"<!--(.*?)-->", text, re.DOTALL) for word in comment.split()
     }
-    wanted = {name for extra in ("", "sim", "diffusion") for name in ranges(extra)}
+    wanted = {name for extra in ("", "sim", "diffusion", "video") for name in ranges(extra)}
     assert {name for name in wanted if name not in keys and name not in comments} == set()
 
 
@@ -208,11 +216,11 @@ def test_the_changelog_tells_of_this_version() -> None:
 def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
     script = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     installed = set(re.findall(r"-r requirements/(\w+)\.txt", script))
-    assert installed == {"core", "arrays", "sim", "diffusion", "dev", "peers", "ros", "colcon"}
+    assert installed == {"core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ros", "colcon"}
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    extras = ("", "sim", "diffusion", "ray", "lerobot", "testing")
+    extras = ("", "sim", "diffusion", "video", "ray", "lerobot", "testing")
     declared = set(pins("ros")).union(*(ranges(extra) for extra in extras))
     distributions = packages_distributions()
     undeclared = set()

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.dataset import ACTION_STD_FLOOR, StatePath, Statistics, TrainingSet, known_actions
+from trace_memory_ros.learning.dataset import StatePath, Statistics, TrainingSet, action_spread, known_actions
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.lerobot.chunks import ENVIRONMENT_PX, LerobotChunks
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint
@@ -58,9 +59,9 @@ def remember(
     rows = config.observation.path_rows
     path = StatePath(model.state, depth, config.signature_window, config.observation.tick_period_ms, rows)
     sets = [TrainingSet.build(pairs, path, px) for pairs in (training, held_out)]
-    actions = known_actions([episode.demo for episode in sets[0].episodes])
-    spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
-    statistics = Statistics(model.state, model.xi, model.delta, actions.mean(axis=0), spread)
+    demos = [episode.demo for episode in sets[0].episodes]
+    spread = action_spread(demos, ACTION_SHARE * least_spread(("rad",) * len(action_names)))
+    statistics = Statistics(model.state, model.xi, model.delta, known_actions(demos).mean(axis=0), spread)
     train, held = (BatchBuilder(data, statistics, clock, chunk) for data in sets)
     return Remembered(checkpoint, model, train, held, action_names)
 

@@ -14,7 +14,7 @@ from trace_memory_ros.arm.sim.names import PERIOD_S
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.files import atomic
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.image import prepare, thumbnails
+from trace_memory_ros.observation.images import prepare, thumbnails
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser

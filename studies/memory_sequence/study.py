@@ -30,7 +30,7 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.statistics import bootstrap_interval
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.runtime.window import PathWindow
 
 TASK = "sequence"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,9 +27,9 @@ class Disturbance:
 
     camera_hz: of all cameras, or of each in turn. jitter_ms, latency_ms: largest shift of a stamp, and of the time on
     the way, across streams. burst_every_s: seconds between dropouts of `burst_s` of one stream after the other.
-    damaged: images of an unknown encoding or another size, joints that are NaN or missing. late_every_s: seconds
-    between spells of `late_s` in which the last camera comes late by that much. recorder_only, node_only: shares that
-    one side alone receives.
+    damaged: images of an unknown encoding or another size, JPEG that is cut off or cannot be unpacked, joints that are
+    NaN or missing. late_every_s: seconds between spells of `late_s` in which the last camera comes late by that much.
+    recorder_only, node_only: shares that one side alone receives.
     """
 
     camera_hz: float | Sequence[float] = 30.0
@@ -78,7 +79,7 @@ class DisturbedStreams:
         pictures = self._rng.integers(0, 256, (_PICTURES, 8, 8, 3), dtype=np.uint8)
         scale = -(-disturbance.image_px // 8)
         self._pictures = pictures.repeat(scale, axis=1).repeat(scale, axis=2)
-        self._images: dict[tuple[int, str], bytes] = {}
+        self._images: dict[tuple[int, str, str], bytes] = {}
         self._joints = [name for stream in config.streams if _of_joints(stream) for name in stream.channels]
         self._phases = self._rng.uniform(0.0, 2.0 * np.pi, (len(self._joints), 3))
         self.events = sorted(
@@ -93,9 +94,10 @@ class DisturbedStreams:
             type_name, message = self._state_message(event)
             return type_name, bytes(typestore().serialize_cdr(message, type_name))
         picture = (event.number + 21 * self.config.cameras.index(event.stream)) % _PICTURES
-        data = bytearray(self._image(picture, event.fault))
+        kind = fields.COMPRESSED if event.stream.transport == "compressed" else fields.IMAGE
+        data = bytearray(self._image(picture, event.fault, kind))
         struct.pack_into("<iI", data, _STAMP_AT, *divmod(event.stamp_ns, 1_000_000_000))
-        return fields.IMAGE, bytes(data)
+        return kind, bytes(data)
 
     def _state_message(self, event: Event) -> tuple[str, Any]:
         stream, seconds = event.stream, 1e-9 * (event.stamp_ns - START_NS)
@@ -118,14 +120,18 @@ class DisturbedStreams:
         moved = seconds - 3.0 * (seconds // 20.0) - min(max(seconds % 20.0 - 17.0, 0.0), 3.0)
         return np.asarray((0.4 * np.sin(moved * np.array([0.37, 0.83, 1.7]) + self._phases)).sum(axis=1))
 
-    def _image(self, picture: int, fault: str) -> bytes:
+    def _image(self, picture: int, fault: str, kind: str) -> bytes:
         """A serialised image stamped 0."""
-        key = (picture, fault)
+        key = (picture, fault, kind)
         if key not in self._images:
             px = self.disturbance.image_px
             pixels = self._pictures[picture][: px // 2 if fault == "size" else px, :px]
-            message = messages.image(pixels, 0, encoding="bayer_rggb8" if fault == "encoding" else "rgb8")
-            self._images[key] = bytes(typestore().serialize_cdr(message, fields.IMAGE))
+            if kind == fields.COMPRESSED:
+                file = _broken(_jpeg(pixels), picture) if fault == "encoding" else _jpeg(pixels)
+                message = messages.compressed_image(file, 0)
+            else:
+                message = messages.image(pixels, 0, encoding="8SC3" if fault == "encoding" else "rgb8")
+            self._images[key] = bytes(typestore().serialize_cdr(message, kind))
         return self._images[key]
 
     def _stream(self, index: int, stream: StreamConfig) -> Iterator[Event]:
@@ -191,3 +197,13 @@ class DisturbedStreams:
 
 def _of_joints(stream: StreamConfig) -> bool:
     return stream.message_type == fields.JOINTS
+
+
+def _jpeg(rgb: NDArray[np.uint8]) -> bytes:
+    return cv2.imencode(".jpg", np.ascontiguousarray(rgb[..., ::-1]))[1].tobytes()
+
+
+def _broken(jpeg: bytes, number: int) -> bytes:
+    """Cut off, which shows at once, or with tables of nonsense, which shows when it is unpacked."""
+    tables_at = jpeg.index(b"\xff\xc4") + 5
+    return jpeg[: len(jpeg) // 2] if number % 2 else jpeg[:tables_at] + b"\xff" * 16 + jpeg[tables_at + 16 :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +32,17 @@ def shipped(memory: str) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def random_checkpoint(folder: Path, memory: str, seed: int = 0, base_masked: bool = False, paper: bool = False) -> Path:
+def random_checkpoint(
+    folder: Path, memory: str, seed: int = 0, base_masked: bool = False, paper: bool = False, transport: str = "raw"
+) -> Path:
     """Write a checkpoint of `memory` with random weights and a path-length clock into `folder`.
 
-    paper: TRACE at the paper's size, 11.9 million parameters, with an encoder to match.
+    paper: TRACE at the paper's size, 11.9 million parameters, with an encoder to match. transport: of all cameras.
     """
     torch.manual_seed(seed)
     observation = default_arm(base_masked)
+    cameras = tuple(replace(camera, transport=transport) for camera in observation.cameras)
+    observation = replace(observation, cameras=cameras)
     sizes = {"visual_width": 512, "state_width": 512} if paper else {}
     encoder = ContentEncoder(
         EncoderConfig(len(observation.cameras), observation.thumbnail_px, observation.state_dim, **sizes)

@@ -20,7 +20,7 @@ from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import Episode, Statistics, signatures
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory.base import Readout
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.replay.parity import ARRAYS
 from trace_memory_ros.runtime.checkpoint import Checkpoint
 from trace_memory_ros.runtime.clock import UpdateClock

@@ -68,11 +68,11 @@ def not_a_number(bag: Path) -> None:
     write(bag, edited(change))
 
 
-@bad(DEGRADED, "image encoding 'yuv422_yuy2' (8x6) is not supported", "topic /hand/image", "image_proc", TICKS, 12)
+@bad(DEGRADED, "image encoding '8SC3' (8x6) is not supported", "topic /hand/image", "image_proc", TICKS, 12)
 def encoding_changes(bag: Path) -> None:
     def change(entry: Entry, tick: int) -> Entry:
         if entry.topic == "hand/image" and tick >= 12:
-            entry.message.encoding = "yuv422_yuy2"
+            entry.message.encoding = "8SC3"
         return entry
 
     write(bag, edited(change))
@@ -105,12 +105,36 @@ def compressed_hand() -> RecordingConfig:
 
 
 @bad(
-    DEGRADED, "is cut off or not jpeg", "topic /hand/image", "check the publisher", TICKS, TICKS - 1, compressed_hand()
+    DEGRADED,
+    "is cut off, or no whole jpeg",
+    "topic /hand/image",
+    "check the publisher",
+    TICKS,
+    TICKS - 1,
+    compressed_hand(),
 )
 def a_jpeg_that_is_cut_off(bag: Path) -> None:
     entries = tiny.compress(recording_of(TICKS), "hand/image")
     broken = [entry for entry in entries if entry.topic == "hand/image"][6].message
     broken.data = broken.data[: len(broken.data) // 2]
+    write(bag, entries)
+
+
+@bad(
+    DEGRADED,
+    "1 of 20 ticks cannot be used: hand: compressed image of format",
+    ", tick 6",
+    "check the publisher",
+    TICKS,
+    TICKS - 1,
+    compressed_hand(),
+)
+def a_jpeg_that_cannot_be_unpacked(bag: Path) -> None:
+    entries = tiny.compress(recording_of(TICKS), "hand/image")
+    broken = [entry for entry in entries if entry.topic == "hand/image"][6].message
+    data = bytes(broken.data)
+    tables_at = data.index(b"\xff\xc4") + 5
+    broken.data = np.frombuffer(data[:tables_at] + b"\xff" * 16 + data[tables_at + 16 :], np.uint8)
     write(bag, entries)
 
 

@@ -125,7 +125,7 @@ def two_bags_in_a_folder(bag: Path) -> None:
     (bag / "metadata.yaml").unlink()
 
 
-@bad(UNUSABLE, "cannot be read (Is a directory)", ".mcap", "permission")
+@bad(UNUSABLE, "is a folder where a storage file should be", ".mcap", "restore it from a copy")
 def a_folder_named_like_a_file(bag: Path) -> None:
     file = storage_file(write(bag, recording_of(TICKS)))
     file.unlink()

@@ -23,7 +23,7 @@ from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, Recording
 from trace_memory_ros.bags.ticks import SpanTicks, observations
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
 from trace_memory_ros.observation.content import JointPositions, Live, Pixels
-from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.images import prepare
 from trace_memory_ros.observation.lockstep import base_message
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.runtime.actions import ActionConfig

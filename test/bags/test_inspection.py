@@ -64,12 +64,12 @@ def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
         if k % 8 == 0:
             image = make.image(tiny.pixels(k, 0), ns)
             entries.append(Entry("camera/front/image_raw", fields.IMAGE, ns, image))
-    proposal, recording = round_trip(tmp_path, entries, 7)
+    proposal, recording = round_trip(tmp_path, entries, 10)
     (camera,) = recording.observation.cameras
     (joints,) = recording.observation.streams
     assert camera.name == "front"
-    assert recording.observation.tick_period_ms == 270  # the camera comes every 264 ms
-    assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 270)
+    assert recording.observation.tick_period_ms == 200  # the camera comes every 264 ms: the slowest tick
+    assert (camera.stale_after_ms, joints.stale_after_ms) == (660, 200)
     assert recording.actions is None
     (missing,) = proposal.missing
     assert "commands" in missing and "# missing: commands" in proposal.yaml()
@@ -102,8 +102,9 @@ def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_
     assert [[one.output for one in s.selected] for s in recording.observation.streams] == [["a", "b"], ["c"]]
     assert recording.actions is not None
     assert [(part.topic, part.type) for part in recording.actions.parts] == [("leader/joint_states", fields.JOINTS)]
-    notes = " ".join(proposal.notes)
-    assert "is depth and left out" in notes and "repeats /camera/color/image_raw" in notes
+    why = {one.topic: one.why for one in proposal.passed_over}
+    assert "depth" in why["/camera/depth/image_raw"]
+    assert "repeats /camera/color/image_raw" in why["/camera/color/image_raw/compressed"]
 
 
 def test_episodes_and_branches_are_found(tmp_path: Path) -> None:
@@ -125,12 +126,18 @@ def without(topics: tuple[str, ...]) -> list[Entry]:
 
 @pytest.mark.parametrize(
     ("topics", "missing"),
-    [(("front/image", "hand/image"), "a camera"), (("joint_states",), "joint positions"), (("command",), "commands")],
+    [
+        (("front/image", "hand/image"), "a camera"),
+        (("joint_states", "odom"), "joint positions"),
+        (("joint_states",), "joint positions"),
+        (("command",), "commands"),
+    ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, topics: tuple[str, ...], missing: str) -> None:
     proposal = inspect(write(tmp_path / "bag", without(topics)))
     assert any(text.startswith(missing) for text in proposal.missing)
-    assert (proposal.recording is None) == (missing != "commands")
+    # A base is a robot too.
+    assert (proposal.recording is None) == (missing == "a camera" or "odom" in topics)
 
 
 def change_names(entry: Entry, tick: int) -> None:

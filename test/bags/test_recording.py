@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from studies import tiny_bags as tiny
+from trace_memory_ros.arm.recorder import arm_recording
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
@@ -20,8 +22,19 @@ ROOT = Path(__file__).parents[2]
 def test_the_shipped_file_is_the_arm_of_the_tasks() -> None:
     shipped = RecordingConfig.load(ROOT / "config" / "observation.yaml")
     assert shipped.observation == default_arm()
+    assert shipped.actions == arm_recording().actions
     assert shipped.actions is not None and shipped.actions.names == ACTION_NAMES
     assert shipped.episodes == EpisodeRule() and shipped.branches is None
+
+
+def test_the_page_about_describing_a_robot_holds_one_configuration() -> None:
+    page = (ROOT / "docs" / "how-to" / "describe_your_robot.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    inner = [block for block in blocks if block.startswith((" ", "observation:"))]
+    recording = RecordingConfig.from_dict(yaml.safe_load("".join([*inner, *(b for b in blocks if b not in inner)])))
+    assert [camera.transport for camera in recording.observation.cameras] == ["raw", "compressed", "raw"]
+    assert recording.observation.path_dim == 3 and recording.namespace == "lab/robot1"
+    assert recording.actions is not None and recording.actions.names[2:] == ("gripper.width", "linear.x", "angular.z")
 
 
 @pytest.mark.parametrize("recording", [tiny.RECORDING, tiny.BY_STATUS, RecordingConfig(default_arm(), namespace="a/b")])

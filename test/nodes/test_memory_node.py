@@ -105,10 +105,10 @@ def test_a_joint_that_is_not_a_number_is_named(robot: Robot, node: NodeProcess) 
 def test_an_unknown_encoding_is_named(robot: Robot, node: NodeProcess) -> None:
     def broken(seed: int) -> int:
         stamp = robot.send_tick(seed, skip=("left_wrist",))
-        robot.send_image("left_wrist", stamp, picture(seed), encoding="bayer_rggb16")
+        robot.send_image("left_wrist", stamp, picture(seed), encoding="8SC3")
         return stamp
 
-    check_fault(robot, node, broken, "image encoding 'bayer_rggb16'", "left_wrist")
+    check_fault(robot, node, broken, "image encoding '8SC3'", "left_wrist")
 
 
 def test_a_change_of_resolution_is_named(robot: Robot, node: NodeProcess) -> None:

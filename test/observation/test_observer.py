@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig, SensorConfig, default_arm
 from trace_memory_ros.observation.content import CompressedImage, JointPositions, Live, RawImage
-from trace_memory_ros.observation.image import prepare
+from trace_memory_ros.observation.images import prepare
 from trace_memory_ros.observation.lockstep import LockstepObserver, base_message
 from trace_memory_ros.observation.observer import MAX_FAULTS, Observer
 from trace_memory_ros.observation.types import Observation
@@ -115,7 +115,7 @@ def test_names_without_positions_are_refused() -> None:
 
 def test_a_bad_image_spoils_its_tick_alone() -> None:
     observer = Observer(CONFIG)
-    for k, (encoding, size) in enumerate([("rgb8", 96), ("yuv422", 96), ("rgb8", 64), ("rgb8", 96)]):
+    for k, (encoding, size) in enumerate([("rgb8", 96), ("8SC3", 96), ("rgb8", 64), ("rgb8", 96)]):
         push_tick(observer, k, skip="left_wrist")
         push_image(observer, "left_wrist", k * PERIOD, picture(k, size), encoding)
         observation = one(observer, k * PERIOD)
@@ -123,7 +123,7 @@ def test_a_bad_image_spoils_its_tick_alone() -> None:
         assert ("left_wrist" in observation.images) == observation.usable
         assert observation.state is not None
     named = list(observer.faults)
-    assert "left_wrist: image encoding 'yuv422' (96x96)" in named[0]
+    assert "left_wrist: image encoding '8SC3' (96x96)" in named[0]
     assert "left_wrist: image size changed from 96x96 to 64x64" in named[1]
     assert observer.counters["left_wrist"].rejected == 2
     observer.reset()

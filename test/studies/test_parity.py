@@ -41,6 +41,22 @@ def test_live_over_dds_equals_replay_and_training(memory: str, tmp_path: Path) -
     assert bench.scan_difference(load(checkpoint), tmp_path / "bag", changed)["max_abs"] > 5e-4
 
 
+@pytest.mark.timeout(400)
+def test_live_over_dds_equals_replay_with_jpeg_cameras(tmp_path: Path) -> None:
+    checkpoint = random_checkpoint(tmp_path / "checkpoint", "trace", transport="compressed")
+    disturbance = {"burst_every_s": 2.5, "damaged": 0.05, "image_px": 128}
+    live = bench.record_live(tmp_path, checkpoint, TICKS, seed=3, disturbance=disturbance)
+    assert live["conditions"] >= TICKS - 5
+    figures, conditions = bench.compare_replays(tmp_path / "bag", checkpoint)
+    for how in ("stamps_alone", "as_recorded"):
+        assert figures[how]["identical"], figures[how]
+        assert figures[how]["max_abs"] == 0.0
+        assert figures[how]["ticks_compared"] == len(conditions)
+    reasons = [condition.reason for condition in conditions]
+    assert all(any(text in reason for reason in reasons) for text in ("is cut off", "cannot be decoded"))
+    assert bench.scan_difference(load(checkpoint), tmp_path / "bag", conditions)["max_abs"] <= bench.SCAN_TARGET
+
+
 def test_a_live_run_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the live run in .* failed: (?s:.*)nothing"):
         bench.record_live(tmp_path, tmp_path / "nothing", 10, seed=0)

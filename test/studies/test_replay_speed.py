@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from studies.replay import reduced_jpeg
 from studies.replay import study as bench
 from trace_memory_ros.bags.fields import COMPRESSED, IMAGE
 from trace_memory_ros.bags.reader import BagReader
@@ -28,7 +29,19 @@ def test_every_row_is_measured_by_stage(tmp_path: Path) -> None:
         assert row["ok"] == row["ticks"] == 10
         assert row["times_real_time"] > 0
     assert figures["met"] == (figures["times_real_time"] >= bench.TARGET)
+    assert figures["jpeg_met"] == (figures["rows"]["jpeg"]["times_real_time"] >= bench.TARGET)
+    assert len([line for line in bench.tables(figures) if isinstance(line, str)]) == 1
     assert not (tmp_path / "bags").exists()
+
+
+def test_reduced_jpegs_are_near_whole_ones() -> None:
+    rows = reduced_jpeg.measure(2, [(480, 640)])
+    assert {(row["source"], row["px"], row["scale"]) for row in rows} == {
+        (source, px, scale) for source in ("photographs", "rendered") for px, scale in ((48, 4), (96, 2))
+    }
+    for row in rows:
+        assert 0 < row["mean"] < 1.5
+        assert row["mean"] < row["p99"] <= row["max"] < 40
 
 
 def test_the_bag_has_the_promised_rates_in_log_order(tmp_path: Path) -> None:

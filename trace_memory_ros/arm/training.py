@@ -12,7 +12,7 @@ from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
 from trace_memory_ros.learning.build import Design, Pairs, prepare
 from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.fit import fit_shown
+from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary
@@ -24,7 +24,7 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     recipe, design = config.recipe, design_of(config)
     name = checkpoint_name(task, config.memory.name, config.policy.family)
     folder: Path = args.out or Path("out/train") / f"{name}_{config.seed}"
-    folder.mkdir(parents=True, exist_ok=True)
+    claim_folder(folder, args.resume)
     config.write(folder)
     data = prepare(design, *_demonstrations(args, task, recipe, design))
     fitted = fit_shown(config, design, recipe, data, folder, args.resume)

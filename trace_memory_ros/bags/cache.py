@@ -21,9 +21,10 @@ from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault, BagVerdict, Grade, verdict_of
 from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
 
-FORMAT = 2
+FORMAT = 3
 SUMMARY = "bag.json"
 ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
 _STEP = 2**20
@@ -63,7 +64,8 @@ def load_episodes(
 
 def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     """Name of a bag's folder in the cache: a hash of its files, the configuration and the format."""
-    files = [*layout_of(bag).files, bag / METADATA, branch_file(recording, bag)]
+    parts = [file for part in layout_of(bag).files for file in (part, *journals(part))]
+    files = [*parts, bag / METADATA, branch_file(recording, bag)]
     contents = [_file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
     content = json.dumps({"format": FORMAT, "recording": recording.to_dict(), "files": contents}, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:24]

@@ -33,6 +33,10 @@ def _of_topic(own: TopicSurvey, usual: TopicSurvey) -> list[str]:
     if set(own.main_names) != set(usual.main_names):
         names, others = (", ".join(some) or "nothing" for some in (own.main_names, usual.main_names))
         found.append(f"names {names}, most messages of all bags {others}")
+    if own.main_size != usual.main_size:
+        found.append(f"holds {own.main_size} numbers, most messages of all bags {usual.main_size}")
+    if own.readable and own.stamped != usual.stamped:
+        found.append("has no stamps, as most messages of all bags do" if usual.stamped else "has stamps, unlike most")
     if own.main_format != usual.main_format:
         found.append(f"is {own.main_format or 'unreadable'}, most messages of all bags {usual.main_format}")
     if own.period_ms and usual.period_ms and not 1 / OTHER_RATE < own.period_ms / usual.period_ms < OTHER_RATE:

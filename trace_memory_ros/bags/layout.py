@@ -10,11 +10,15 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.sqlite_journal import journals
+from trace_memory_ros.bags.storage import absolute
 
 SUFFIXES = (".mcap", ".db3")
-PACKED = ".zstd"
+PACKED = (".zstd", ".zst")
+ROS1 = ".bag"
 METADATA = "metadata.yaml"
 REINDEX = "run `ros2 bag reindex` on the folder"
+CONVERT = "convert it once: `trace-memory bags convert {} --out FOLDER`"
 
 
 @dataclass
@@ -32,32 +36,35 @@ def layout_of(bag: Path) -> BagLayout:
     if not bag.exists():
         raise BagFault(bag, "does not exist", "path", "give a bag's folder, or its .mcap or .db3 file")
     if bag.is_file():
-        if not is_storage(bag):
-            raise BagFault(bag, "is not a .mcap or .db3 file", "path", "give a bag's folder or its storage file")
-        return BagLayout(bag, [bag])
+        return _single(bag)
     try:
-        present = sorted(path for path in bag.iterdir() if is_storage(path))
+        entries = sorted(bag.iterdir())
     except OSError as error:
         raise BagFault(bag, f"cannot be listed ({error.strerror})", "folder", "grant permission to read it") from error
+    present = [path for path in entries if is_storage(path)]
     if not present:
-        raise BagFault(
-            bag,
-            "holds no storage file",
-            "folder",
-            "give the folder that `ros2 bag record` wrote, with its .mcap or .db3 files",
-        )
+        raise _no_storage(bag, entries)
     return _with_metadata(bag, present) if (bag / METADATA).exists() else _without_metadata(bag, present)
 
 
 def is_storage(path: Path) -> bool:
-    """Whether the name is that of a storage file, compressed or not."""
-    return path.name.removesuffix(PACKED).endswith(SUFFIXES)
+    """Whether it is a file with the name of a storage file, compressed or not."""
+    return stem(path) != path.name and not path.is_dir()
+
+
+def stem(path: Path) -> str:
+    """A storage file's name without what says how it is stored and packed; other names as they are."""
+    name = path.name
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    return name.rpartition(".")[0] if name.endswith(SUFFIXES) else path.name
 
 
 def find_bags(folder: Path) -> list[Path]:
     """Bags at or below `folder`, in order of name: folders with metadata.yaml or storage files.
 
-    Raises BagFault where there is none.
+    Of files that hold one run in several forms one is given. ROS 1 bags are among them, to be refused by name, unless
+    a bag of the same name lies beside. Raises BagFault where there is none.
     """
     if folder.is_file() or not folder.exists():
         return [folder]
@@ -67,6 +74,41 @@ def find_bags(folder: Path) -> list[Path]:
     return found
 
 
+def _single(bag: Path) -> BagLayout:
+    if bag.suffix == ROS1:
+        raise BagFault(bag, "is a ROS 1 bag", "path", CONVERT.format(bag))
+    if not is_storage(bag):
+        raise BagFault(bag, "is not a .mcap or .db3 file", "path", "give a bag's folder or its storage file")
+    layout = BagLayout(bag, [bag])
+    try:
+        twins = [path for path in bag.parent.iterdir() if is_storage(path) and stem(path) == stem(bag) and path != bag]
+    except OSError:
+        return layout
+    if twins:
+        layout.faults.append(_twin_fault(bag, bag, twins))
+    return layout
+
+
+def _twin_fault(bag: Path, chosen: Path, others: list[Path]) -> BagFault:
+    what = f"has the name of {chosen.name} and is taken for the same run: it is not read"
+    return BagFault(bag, what, ", ".join(sorted(path.name for path in others)), "keep one form of each run in a folder")
+
+
+def _no_storage(bag: Path, entries: list[Path]) -> BagFault:
+    """What to say of a folder without storage files."""
+    below = [entry.name for entry in entries if entry.is_dir() and _bags_below(entry)]
+    if below:
+        shown = ", ".join(below[:3]) + (", ..." if len(below) > 3 else "")
+        return BagFault(bag, "is a folder of bags, not a bag", "folder", f"give one of them: {shown}")
+    if any(entry.suffix == ROS1 for entry in entries):
+        return BagFault(bag, "holds ROS 1 bags and none of ROS 2", "folder", CONVERT.format(bag))
+    if (bag / METADATA).exists() and (named := [entry.name for entry in entries if stem(entry) != entry.name]):
+        what, remedy = "is a folder where a storage file should be", "put the storage file there that it holds"
+        return BagFault(bag, what, ", ".join(named), f"{remedy}, or restore it from a copy")
+    remedy = "give the folder that `ros2 bag record` wrote, with its .mcap or .db3 files"
+    return BagFault(bag, "holds no storage file", "folder", remedy)
+
+
 def _bags_below(folder: Path) -> list[Path]:
     if (folder / METADATA).exists():
         return [folder]
@@ -74,20 +116,38 @@ def _bags_below(folder: Path) -> list[Path]:
         entries = sorted(folder.iterdir())
     except OSError:
         return [folder]
-    files = [entry for entry in entries if entry.is_file() and is_storage(entry)]
+    files = [entry for entry in entries if is_storage(entry)]
     bags = [bag for entry in entries if entry.is_dir() for bag in _bags_below(entry)]
+    beside = {stem(entry) for entry in entries if entry in files or entry in bags}
+    bags += [entry for entry in entries if entry.suffix == ROS1 and entry.is_file() and entry.stem not in beside]
     if files and len({_series(path) for path in files}) == 1:
         return [folder, *bags]
-    return [*files, *bags]
+    return [*_one_form(files), *bags]
+
+
+def _one_form(files: list[Path]) -> list[Path]:
+    """Of files with one name but for their endings the one to read: that holds something, mcap, not packed."""
+    chosen: dict[str, Path] = {}
+    for path in sorted(files, key=_form):
+        chosen.setdefault(stem(path), path)
+    return [path for path in files if chosen[stem(path)] == path]
+
+
+def _form(path: Path) -> tuple[bool, bool, bool]:
+    try:
+        empty = not path.stat().st_size and not journals(path)
+    except OSError:
+        empty = True
+    return empty, ".mcap" not in path.suffixes, path.name.endswith(PACKED)
 
 
 def _series(path: Path) -> str:
     """A storage file's name without the number of its part."""
-    return re.sub(r"_\d+$", "", path.name.removesuffix(PACKED).rpartition(".")[0])
+    return re.sub(r"_\d+$", "", stem(path))
 
 
 def _part(path: Path) -> tuple[str, int]:
-    number = re.search(r"_(\d+)$", path.name.removesuffix(PACKED).rpartition(".")[0])
+    number = re.search(r"_(\d+)$", stem(path))
     return _series(path), int(number[1]) if number else -1
 
 
@@ -101,18 +161,26 @@ def _without_metadata(bag: Path, present: list[Path]) -> BagLayout:
             "put each bag into a folder of its own",
         )
     fault = BagFault(bag, "is missing: nothing tells whether files or messages were lost", METADATA, REINDEX)
-    return BagLayout(bag, sorted(present, key=_part), None, [fault])
+    files, faults = _untwinned(bag, sorted(present, key=_part))
+    return BagLayout(bag, files, None, [fault, *faults])
+
+
+def _untwinned(bag: Path, files: list[Path]) -> tuple[list[Path], list[BagFault]]:
+    """The files to read where some hold one run in several forms, and a fault for each that is left out."""
+    chosen = _one_form(files)
+    by_stem = {stem(path): path for path in chosen}
+    return chosen, [_twin_fault(bag, by_stem[stem(path)], [path]) for path in files if path not in chosen]
 
 
 def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
     layout = BagLayout(bag, sorted(present, key=_part))
     try:
-        information = _plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        information = plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
         names = [Path(str(name)).name for name in information["relative_file_paths"]]
-        counts = {
-            str(topic["topic_metadata"]["name"]): int(topic["message_count"])
-            for topic in information["topics_with_message_count"]
-        }
+        counts: dict[str, int] = {}
+        for topic in information["topics_with_message_count"]:
+            name = absolute(str(topic["topic_metadata"]["name"]))
+            counts[name] = counts.get(name, 0) + int(topic["message_count"])
     except OSError as error:
         what = f"cannot be read ({error.strerror})"
         layout.faults.append(BagFault(bag, what, METADATA, "grant permission to read it"))
@@ -122,10 +190,34 @@ def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
         what = f"cannot be understood ({type(error).__name__}: {reason})"
         layout.faults.append(BagFault(bag, what, METADATA, REINDEX))
         return _checked(layout)
+    layout.faults += _formats(bag, information)
     return _matched(layout, names, counts, information)
 
 
-def _plain_yaml(text: str) -> Any:
+def _formats(bag: Path, information: Any) -> list[BagFault]:
+    """What metadata.yaml says of version, serialisation and compression that this package cannot read."""
+    found = []
+    version = information.get("version", 0)
+    if not isinstance(version, int) or version > 9:
+        remedy = "convert the bag with `ros2 bag convert` of the ROS 2 that recorded it, if messages are missing"
+        found.append(BagFault(bag, f"has version {version!r}; known are 1 to 9", METADATA, remedy))
+    foreign: dict[str, list[str]] = {}
+    for topic in information["topics_with_message_count"]:
+        encoding = str(topic["topic_metadata"].get("serialization_format", "cdr"))
+        if encoding not in ("cdr", ""):
+            foreign.setdefault(encoding, []).append(str(topic["topic_metadata"]["name"]))
+    for encoding, names in foreign.items():
+        what = f"says that {', '.join(names)} is encoded as {encoding!r}, ROS 2 messages as 'cdr'"
+        remedy = "record it with `ros2 bag record`, or leave the topic out of the configuration"
+        found.append(BagFault(bag, what, METADATA, remedy))
+    packer = information.get("compression_format") or ""
+    if information.get("compression_mode") and packer not in ("", "zstd"):
+        remedy = "unpack the bag with `ros2 bag convert` of the ROS 2 that recorded it"
+        found.append(BagFault(bag, f"says that it is packed with {packer!r}; known is zstd", METADATA, remedy))
+    return found
+
+
+def plain_yaml(text: str) -> Any:
     """As `yaml.safe_load`, by the C library where PyYAML has it: metadata can be longer to read than its bag."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
@@ -139,10 +231,17 @@ def _checked(layout: BagLayout) -> BagLayout:
     return BagLayout(layout.bag, _without_metadata(layout.bag, layout.files).files, None, layout.faults)
 
 
-def _matched(layout: BagLayout, names: list[str], counts: dict[str, int], information: Any) -> BagLayout:
+def _matched(layout: BagLayout, listed: list[str], counts: dict[str, int], information: Any) -> BagLayout:
     """The files that metadata.yaml lists, in its order, faults for those that are missing or not listed."""
+    names = list(dict.fromkeys(listed))
+    if len(names) < len(listed):
+        what = f"lists {', '.join(sorted({n for n in names if listed.count(n) > 1}))} twice: it is read once"
+        layout.faults.append(BagFault(layout.bag, what, METADATA, REINDEX))
     present = {path.name: path for path in layout.files}
-    missing = [name for name in names if name not in present]
+    forms = {stem(path): path for path in _one_form(layout.files)}
+    # A file that was unpacked, packed or converted since then still is the part that is listed.
+    found = {name: present.get(name) or forms.get(stem(Path(name))) for name in names}
+    missing = [name for name, path in found.items() if path is None]
     if len(missing) == len(names):
         raise BagFault(
             layout.bag,
@@ -153,15 +252,16 @@ def _matched(layout: BagLayout, names: list[str], counts: dict[str, int], inform
     if missing:
         what = f"is listed in {METADATA} and missing: its messages are lost"
         layout.faults.append(BagFault(layout.bag, what, ", ".join(missing), "restore it, or " + REINDEX))
-    strangers = [name for name in present if name not in names]
+    read = [path for path in dict.fromkeys(found.values()) if path is not None]
+    files, twins = _untwinned(layout.bag, read)
+    chosen = {stem(path): path for path in files}
+    others = [path for path in present.values() if path not in read]
+    twins += [_twin_fault(layout.bag, chosen[stem(path)], [path]) for path in others if stem(path) in chosen]
+    strangers = [path.name for path in others if stem(path) not in chosen]
     if strangers:
         what = f"is not listed in {METADATA} and left out: of another bag, or of a recording that broke off"
         remedy = f"move it into a folder of its own, or {REINDEX} if it belongs here"
         layout.faults.append(BagFault(layout.bag, what, ", ".join(strangers), remedy))
-    version = information.get("version", 0)
-    if not isinstance(version, int) or version > 9:
-        remedy = "convert the bag with `ros2 bag convert` of the ROS 2 that recorded it, if messages are missing"
-        layout.faults.append(BagFault(layout.bag, f"has version {version!r}; known are 1 to 9", METADATA, remedy))
-    layout.files = [present[name] for name in names if name in present]
-    layout.counts = counts
+    layout.faults += twins
+    layout.files, layout.counts = files, counts
     return layout

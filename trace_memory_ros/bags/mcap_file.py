@@ -6,19 +6,23 @@ A file that was cut off, or whose middle is damaged, gives what can still be rea
 from __future__ import annotations
 
 import heapq
-import mmap
-import os
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from trace_memory_ros.bags import mcap_records as mcap
 from trace_memory_ros.bags.compression import CompressionError, unpack_chunk
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.mcap_records import Block, RecordError
-from trace_memory_ros.bags.storage import RawMessage, TopicInfo
+from trace_memory_ros.bags.mcap_blocks import SEGMENT_BITS, Block
+from trace_memory_ros.bags.mcap_records import Channel, RecordError, Span
+from trace_memory_ros.bags.mcap_scan import Scan
+from trace_memory_ros.bags.mcap_source import Source
+from trace_memory_ros.bags.storage import RawMessage, TopicInfo, absolute, modern
 
 RECOVER = "repair a copy with `mcap recover`, or record again"
-_SEEN_AT_ONCE = 256
+ALL_IDS = range(2**SEGMENT_BITS)
+_HEAD_BYTES = 256
+_KEPT_BYTES = 2**25
 
 
 class McapFile:
@@ -26,80 +30,72 @@ class McapFile:
 
     mapped: payloads of chunks without compression are views of the file, which is read where they are looked at: most
     of a fast camera's images never are. A file that another program cuts short meanwhile then ends this process.
+
+    What the indexes tell is used where the file's statistics tell the same; else every chunk is looked into.
     """
 
     def __init__(self, path: Path, bag: Path, mapped: bool = False) -> None:
         self.path, self.bag = path, bag
-        self._map: mmap.mmap | None = None
         self.faults: list[BagFault] = []
-        self._tables = mcap.Tables({}, {})
-        self._fd = os.open(path, os.O_RDONLY)
+        self._kept: OrderedDict[int, memoryview] = OrderedDict()
+        self._source = Source(path, mapped)
         try:
-            self._size = os.fstat(self._fd).st_size
-            if mapped:
-                self._map = mmap.mmap(self._fd, self._size, access=mmap.ACCESS_READ)
             self._open()
         except BaseException:
             self.close()
             raise
 
     def topics(self) -> list[TopicInfo]:
-        counts = self._tables.counts or {}
         return [
-            TopicInfo(channel.topic, (channel.type_name,), counts.get(number, 0), channel.definition)
-            for number, channel in self._tables.channels.items()
+            TopicInfo(absolute(c.topic), (modern(c.type_name),), self._counts[channel], c.definition, (c.topic,))
+            for channel, c in self._channels().items()
         ]
 
     def times_ns(self) -> tuple[int, int] | None:
-        """From the chunks' heads."""
-        if not self._blocks or not sum((self._tables.counts or {}).values()):
-            return None
-        return min(b.start_ns for b in self._blocks), max(b.end_ns for b in self._blocks)
+        return self._blocks.times_ns()
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        # Views that were handed out keep the mapping for as long as they live.
-        self._map = None
+        self._kept.clear()
+        self._source.close()
 
     def messages(self, topics: frozenset[str] | None, begin_ns: int, end_ns: int) -> Iterator[RawMessage]:
         """In log order; messages of chunks that overlap are merged."""
-        wanted = {
-            number for number, channel in self._tables.channels.items() if topics is None or channel.topic in topics
+        named = {
+            channel: (absolute(c.topic), modern(c.type_name))
+            for channel, c in self._channels().items()
+            if topics is None or absolute(c.topic) in topics
         }
-        blocks = [b for b in self._blocks if b.end_ns >= begin_ns and b.start_ns < end_ns]
-        waiting: list[tuple[int, int, RawMessage]] = []
+        wanted = [{c & ALL_IDS[-1] for c in named if c >> SEGMENT_BITS == k} for k in range(len(self._segments))]
+        waiting: list[tuple[int, int, int, int, int, int]] = []
+        left: Counter[int] = Counter()
         serial = 0
-        for block, next_ns in zip(blocks, [*(b.start_ns for b in blocks[1:]), 2**64], strict=True):
-            for message in self._block_messages(block, wanted):
-                if begin_ns <= message.log_ns < end_ns:
-                    heapq.heappush(waiting, (message.log_ns, serial, message))
+        for index, next_ns in self._blocks.in_order(named, begin_ns, end_ns):
+            block = self._blocks[index]
+            for done in [other for other in self._kept if other != index and not left[other]]:
+                del self._kept[done]
+            for number, log_ns, begin, end in self._records(index, block, wanted[block.segment]):
+                if not block.start_ns <= log_ns <= block.end_ns:
+                    what = f"a message of log time {log_ns} lies in a chunk of {block.start_ns} to {block.end_ns}"
+                    self._fault(what, f"byte {block.offset}")
+                if begin_ns <= log_ns < end_ns:
+                    channel = block.segment << SEGMENT_BITS | number
+                    heapq.heappush(waiting, (log_ns, serial, index, channel, begin, end))
                     serial += 1
+                    left[index] += 1
             while waiting and waiting[0][0] <= next_ns:
-                yield heapq.heappop(waiting)[2]
+                log_ns, _, origin, channel, begin, end = heapq.heappop(waiting)
+                data = self._payload(origin, begin, end)
+                left[origin] -= 1
+                if data is not None:
+                    yield RawMessage(*named[channel], log_ns, data)
 
     def _fault(self, what: str, where: str, remedy: str = RECOVER) -> None:
         fault = BagFault(self.bag, what, f"{self.path.name}, {where}", remedy)
         if fault not in self.faults:
             self.faults.append(fault)
 
-    def _read(self, at: int, size: int) -> bytes:
-        data = os.pread(self._fd, max(min(size, self._size - at), 0), at) if at >= 0 else b""
-        if len(data) < size:
-            raise RecordError(f"the file ends {size - len(data)} bytes too early")
-        return data
-
-    def _view(self, at: int, size: int) -> memoryview:
-        if self._map is None:
-            return memoryview(self._read(at, size))
-        view = memoryview(self._map)[at : at + size]
-        if len(view) < size:
-            raise RecordError(f"the file ends {size - len(view)} bytes too early")
-        return view
-
     def _open(self) -> None:
-        magic = os.pread(self._fd, len(mcap.MAGIC), 0)
+        magic = self._source.read(0, min(len(mcap.MAGIC), self._source.size))
         if magic != mcap.MAGIC:
             raise BagFault(
                 self.bag,
@@ -107,134 +103,128 @@ class McapFile:
                 f"{self.path.name}, byte 0",
                 "the file is no mcap or its first bytes are lost: restore it from a copy, or record again",
             )
-        blocks = {block.offset: block for block in self._scan()}
-        if self._tables.counts is None or not self._tables.counts.keys() <= self._tables.channels.keys():
-            self._blocks = self._ordered(blocks)
-            self._count()
-        self._blocks = self._ordered(blocks)
-        foreign = {c.topic: c.encoding for c in self._tables.channels.values() if c.encoding != "cdr"}
-        for topic, encoding in foreign.items():
+        scan = Scan(self._source, self._fault)
+        self._segments, self._blocks = scan.segments, scan.blocks
+        self._settle()
+        self._name_losses()
+
+    def _channels(self) -> dict[int, Channel]:
+        return {
+            k << SEGMENT_BITS | number: channel
+            for k, tables in enumerate(self._segments)
+            for number, channel in tables.channels.items()
+        }
+
+    def _settle(self) -> None:
+        """Look into what nobody tells of, and into everything where what is told cannot be so."""
+        blocks = self._blocks
+        for index in blocks.unseen():
+            if not blocks[index].messages:
+                self._look_into(index)
+        claimed = Counter(
+            {
+                k << SEGMENT_BITS | number: count
+                for k, tables in enumerate(self._segments)
+                for number, count in (tables.counts or {}).items()
+            }
+        )
+        counts = blocks.seen + blocks.told
+        if blocks.told and (+claimed != counts or not counts.keys() <= self._channels().keys()):
+            blocks.told.clear()
+            for index in blocks.unseen():
+                self._look_into(index)
+            counts = blocks.seen + blocks.told
+        # A claim beyond what is there is compared with what a pass gives; one below it would hide messages.
+        self._counts = counts | claimed
+        for channel, described in self._channels().items():
+            if claimed and claimed[channel] < counts[channel]:
+                what = f"holds {counts[channel]} messages where the file's statistics claim {claimed[channel]}"
+                self._fault(what, f"topic {described.topic}")
+
+    def _name_losses(self) -> None:
+        channels = self._channels()
+        for topic, encoding in {c.topic: c.encoding for c in channels.values() if c.encoding != "cdr"}.items():
             self._fault(
                 f"is encoded as {encoding!r}, ROS 2 messages as 'cdr'",
                 f"topic {topic}",
                 "record it with `ros2 bag record`, or leave the topic out of the configuration",
             )
+        for channel, count in sorted(self._blocks.seen.items()):
+            if channel not in channels:
+                what = f"{count} messages are of channel {channel & ALL_IDS[-1]}, which nothing describes: lost"
+                self._fault(what, "channels")
 
-    @staticmethod
-    def _ordered(blocks: dict[int, Block]) -> list[Block]:
-        return sorted(blocks.values(), key=lambda block: (block.start_ns, block.offset))
+    def _look_into(self, index: int) -> None:
+        """Enter what a block's content says."""
+        block = self._blocks[index]
+        counts: Counter[int] = Counter()
+        first, last = 2**64, -1
+        for number, log_ns, _, _ in self._records(index, block, ALL_IDS):
+            counts[number] += 1
+            first, last = min(first, log_ns), max(last, log_ns)
+        span = Span(first, last, counts) if counts else Span(0, 0, {})
+        self._blocks.put(index, span, True)
+        self._compare_times(block, span)
 
-    def _scan(self) -> Iterator[Block]:
-        """Chunks and loose messages in file order, filling the tables on the way."""
-        at = len(mcap.MAGIC)
-        while True:
-            try:
-                op, size = mcap.RECORD.unpack(self._read(at, mcap.RECORD.size))
-                body = at + mcap.RECORD.size
-                if op == 0 or mcap.LAST_OPCODE < op < mcap.PRIVATE_OPCODES:
-                    raise RecordError(f"there is no record of kind {op}")
-                if body + size > self._size:
-                    raise RecordError(f"a record of {size} bytes goes beyond the end of the file")
-                if op == mcap.FOOTER:
-                    return
-                block = self._take(op, at, body, size)
-            except RecordError as error:
-                self._fault(f"the file is cut off or damaged ({error}); what lies behind may be lost", f"byte {at}")
-                yield from self._indexed(at)
-                return
-            if block is not None:
-                yield block
-            at = body + size
-
-    def _take(self, op: int, at: int, body: int, size: int) -> Block | None:
-        if op == mcap.CHUNK:
-            head = mcap.chunk_head(self._read(body, min(size, _SEEN_AT_ONCE)))
-            return Block(at, mcap.RECORD.size + size, head.start_ns, head.end_ns, True)
-        if op == mcap.MESSAGE:
-            if size < mcap.MESSAGE_HEAD.size:
-                raise RecordError(f"a message of {size} bytes")
-            log_ns = mcap.MESSAGE_HEAD.unpack(self._read(body, mcap.MESSAGE_HEAD.size))[2]
-            return Block(at, mcap.RECORD.size + size, log_ns, log_ns, False)
-        if op in (mcap.SCHEMA, mcap.CHANNEL, mcap.STATISTICS):
-            self._table_record(op, self._read(body, size))
-        return None
-
-    def _table_record(self, op: int, body: bytes | memoryview) -> None:
-        if op == mcap.SCHEMA:
-            self._tables.add_schema(body)
-        elif op == mcap.CHANNEL:
-            self._tables.add_channel(body)
-        elif op == mcap.STATISTICS:
-            self._tables.add_statistics(body)
-
-    def _indexed(self, behind: int) -> Iterator[Block]:
-        """Chunks after byte `behind` that the summary at the end of the file knows, if that is whole."""
+    def _compare_times(self, block: Block, span: Span) -> None:
+        """Name a chunk whose head gives other times than its messages have."""
+        if not block.chunk or not span.counts:
+            return
         try:
-            tail = self._read(self._size - mcap.FOOTER_BYTES - len(mcap.MAGIC), mcap.FOOTER_BYTES + len(mcap.MAGIC))
-            at = int.from_bytes(tail[mcap.RECORD.size : mcap.RECORD.size + 8], "little")
-            if not tail.endswith(mcap.MAGIC) or tail[0] != mcap.FOOTER or at <= behind:
-                return
-            while True:
-                op, size = mcap.RECORD.unpack(self._read(at, mcap.RECORD.size))
-                body = self._read(at + mcap.RECORD.size, size)
-                if op == mcap.FOOTER:
-                    return
-                self._table_record(op, body)
-                if op == mcap.CHUNK_INDEX and (block := mcap.chunk_index(body)).offset > behind:
-                    yield block
-                at += mcap.RECORD.size + size
+            body = self._source.read(block.offset, min(block.length, _HEAD_BYTES))[mcap.RECORD.size :]
+            head = mcap.chunk_head(body)
         except RecordError:
             return
+        if (head.start_ns, head.end_ns) != (span.start_ns, span.end_ns):
+            what = (
+                f"the chunk claims log times {head.start_ns} to {head.end_ns}, its messages have {span.start_ns} to "
+                f"{span.end_ns}: theirs count"
+            )
+            self._fault(what, f"byte {block.offset}")
 
-    def _count(self) -> None:
-        """Count messages, and find channels, by looking into every chunk: the file has no summary."""
-        counts: dict[int, int] = {}
-        for block in self._blocks:
-            for number, _, _ in self._block_records(block):
-                counts[number] = counts.get(number, 0) + 1
-        self._tables.counts = counts
+    def _records(self, index: int, block: Block, wanted: Container[int]) -> Iterator[tuple[int, int, int, int]]:
+        """As `mcap_records.messages_in`, of a block as far as it can be read."""
 
-    def _block_messages(self, block: Block, wanted: set[int]) -> Iterator[RawMessage]:
-        for number, log_ns, data in self._block_records(block):
-            if number in wanted:
-                channel = self._tables.channels[number]
-                yield RawMessage(channel.topic, channel.type_name, log_ns, data)
+        def take(op: int, body: memoryview) -> None:
+            if op in (mcap.SCHEMA, mcap.CHANNEL):
+                self._segments[block.segment].take(op, body)
+            elif op < mcap.PRIVATE_OPCODES:
+                self._fault(f"a record of kind {op} among messages is passed over", f"byte {block.offset}")
 
-    def _block_records(self, block: Block) -> Iterator[tuple[int, int, memoryview]]:
-        """Channel, log time and payload of a block's messages, as far as they can be read."""
         try:
-            body = self._view(block.offset + mcap.RECORD.size, block.length - mcap.RECORD.size)
-            if not block.chunk:
-                number, _, log_ns, _ = mcap.MESSAGE_HEAD.unpack_from(body)
-                yield number, log_ns, body[mcap.MESSAGE_HEAD.size :]
-                return
-            head = mcap.chunk_head(body)
-            packed = body[head.data_at :]
-            if len(packed) != head.data_size:
-                raise RecordError(f"a chunk holds {len(packed)} bytes of {head.data_size}")
-            content = memoryview(unpack_chunk(packed, head.compression, head.size, head.crc))
-            yield from self._chunk_records(content)
+            yield from mcap.messages_in(self._content(index, block), wanted, take)
         except CompressionError as error:
             self._fault(f"the chunk {error}: its messages are lost", f"byte {block.offset}")
         except RecordError as error:
             self._fault(f"the chunk is damaged ({error}): messages in it are lost", f"byte {block.offset}")
 
-    def _chunk_records(self, content: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-        at, end = 0, len(content)
-        while at < end:
-            if at + mcap.RECORD.size > end:
-                raise RecordError(f"a record is cut off at byte {at} of the chunk")
-            op, size = mcap.RECORD.unpack_from(content, at)
-            at += mcap.RECORD.size
-            if at + size > end:
-                raise RecordError(f"a record at byte {at} of the chunk goes beyond its end")
-            if op == mcap.MESSAGE:
-                if size < mcap.MESSAGE_HEAD.size:
-                    raise RecordError(f"a message of {size} bytes at byte {at} of the chunk")
-                number, _, log_ns, _ = mcap.MESSAGE_HEAD.unpack_from(content, at)
-                yield number, log_ns, content[at + mcap.MESSAGE_HEAD.size : at + size]
-            elif op in (mcap.SCHEMA, mcap.CHANNEL):
-                self._table_record(op, content[at : at + size])
-            else:
-                raise RecordError(f"a record of kind {op} at byte {at} of the chunk")
-            at += size
+    def _payload(self, index: int, begin: int, end: int) -> memoryview | None:
+        content = self._kept.get(index)
+        if content is None:
+            try:
+                content = self._content(index, self._blocks[index])
+            except (CompressionError, RecordError) as error:  # it was whole before
+                where = f"byte {self._blocks[index].offset}"
+                self._fault(f"the file changes while it is read ({error}): messages are lost", where)
+                return None
+        return content[begin:end]
+
+    def _content(self, index: int, block: Block) -> memoryview:
+        """A block's records, unpacked; those of the blocks before are kept for messages that wait their turn."""
+        known = self._kept.get(index)
+        if known is not None:
+            self._kept.move_to_end(index)
+            return known
+        if block.chunk:
+            body = self._source.view(block.offset + mcap.RECORD.size, block.length - mcap.RECORD.size)
+            head = mcap.chunk_head(body)
+            packed = body[head.data_at :]
+            if len(packed) != head.data_size:
+                raise RecordError(f"a chunk holds {len(packed)} bytes of {head.data_size}")
+            content = memoryview(unpack_chunk(packed, head.compression, head.size, head.crc))
+        else:
+            content = self._source.view(block.offset, block.length)
+        self._kept[index] = content
+        while len(self._kept) > 1 and sum(len(kept) for kept in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+        return content

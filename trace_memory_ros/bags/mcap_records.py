@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 MAGIC = b"\x89MCAP0\r\n"
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-CHUNK_INDEX, STATISTICS, DATA_END = 0x08, 0x0B, 0x0F
+MESSAGE_INDEX, CHUNK_INDEX, STATISTICS, DATA_END = 0x07, 0x08, 0x0B, 0x0F
+TABLES = (SCHEMA, CHANNEL, STATISTICS)
 LAST_OPCODE = 0x0F
 PRIVATE_OPCODES = 0x80
 RECORD = struct.Struct("<BQ")
 MESSAGE_HEAD = struct.Struct("<HIQQ")
+MESSAGE_RECORD = struct.Struct("<BQHIQQ")
 CHUNK_HEAD = struct.Struct("<QQQI")
 FOOTER_BYTES = RECORD.size + 20
 
@@ -29,7 +35,7 @@ class Schema(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """A topic's connection. encoding: `cdr` for all that ROS 2 records."""
+    """A topic's connection; its name as it was recorded. encoding: `cdr` for all that ROS 2 records."""
 
     topic: str
     type_name: str
@@ -37,23 +43,30 @@ class Channel(NamedTuple):
     definition: str
 
 
-class Block(NamedTuple):
-    """A chunk, or a message outside of any: where it lies in the file and the log times it spans."""
+class Span(NamedTuple):
+    """Log times of messages, the earliest and the latest, and their numbers by channel id."""
 
-    offset: int
-    length: int
     start_ns: int
     end_ns: int
-    chunk: bool
+    counts: dict[int, int]
 
 
 @dataclass
 class Tables:
-    """Schemas and channels by id, message counts by channel id where the file has them."""
+    """Schemas and channels by id, message counts by channel id where the file's statistics have them."""
 
     schemas: dict[int, Schema]
     channels: dict[int, Channel]
     counts: dict[int, int] | None = None
+
+    def take(self, op: int, body: bytes | memoryview) -> None:
+        """Take a Schema, Channel or Statistics record; others say nothing about topics."""
+        if op == SCHEMA:
+            self.add_schema(body)
+        elif op == CHANNEL:
+            self.add_channel(body)
+        elif op == STATISTICS:
+            self.add_statistics(body)
 
     def add_schema(self, body: bytes | memoryview) -> None:
         """Take a Schema record."""
@@ -105,12 +118,52 @@ def chunk_head(body: bytes | memoryview) -> ChunkHead:
     return ChunkHead(start_ns, end_ns, size, crc, compression, fields.at, data_size)
 
 
-def chunk_index(body: bytes | memoryview) -> Block:
-    """Read a ChunkIndex record. Raises RecordError."""
+def chunk_index(body: bytes | memoryview) -> tuple[int, int]:
+    """Byte and length of the chunk that a ChunkIndex record is about. Raises RecordError."""
     if len(body) < 32:
         raise RecordError(f"chunk index of {len(body)} bytes")
-    start_ns, end_ns, offset, length = struct.unpack_from("<QQQQ", body)
-    return Block(offset, length, start_ns, end_ns, True)
+    _, _, offset, length = struct.unpack_from("<QQQQ", body)
+    return offset, length
+
+
+def message_index(body: bytes | memoryview) -> tuple[int, NDArray[np.uint64]]:
+    """Channel id and log times that a MessageIndex record lists. Raises RecordError."""
+    fields = _Fields(body)
+    number, table = fields.unsigned("<H"), fields.blob()
+    if len(table) % 16:
+        raise RecordError(f"message index of {len(table)} bytes")
+    return number, np.frombuffer(table, "<u8").reshape(-1, 2)[:, 0]
+
+
+def messages_in(
+    content: memoryview, wanted: Container[int], take: Callable[[int, memoryview], None]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Channel id, log time and the bytes `[begin, end)` of the payload of messages in a chunk or a run of records.
+
+    Other records go to `take(op, body)`. Raises RecordError where a record does not make sense.
+    """
+    at, end = 0, len(content)
+    head = MESSAGE_RECORD.unpack_from
+    while at < end:
+        if at + MESSAGE_RECORD.size <= end:
+            op, size, number, _, log_ns, _ = head(content, at)
+        elif at + RECORD.size <= end:
+            (op, size), number, log_ns = RECORD.unpack_from(content, at), -1, 0
+        else:
+            raise RecordError(f"a record is cut off at byte {at} of the chunk")
+        after = at + RECORD.size + size
+        if after > end:
+            raise RecordError(f"a record at byte {at + RECORD.size} of the chunk goes beyond its end")
+        if op == MESSAGE:
+            if size < MESSAGE_HEAD.size:
+                raise RecordError(f"a message of {size} bytes at byte {at + RECORD.size} of the chunk")
+            if number in wanted:
+                yield number, log_ns, at + MESSAGE_RECORD.size, after
+        elif op:
+            take(op, content[at + RECORD.size : after])
+        else:
+            raise RecordError(f"a record of kind 0 at byte {at + RECORD.size} of the chunk")
+        at = after
 
 
 class _Fields:

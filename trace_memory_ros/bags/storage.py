@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -9,6 +10,18 @@ from trace_memory_ros.bags.faults import BagFault
 
 FIRST_NS = -(2**63)
 LAST_NS = 2**63 - 1
+_EARLY_TYPE = re.compile(r"([A-Za-z]\w*)/([A-Za-z]\w*)")
+
+
+def absolute(name: str) -> str:
+    """The one name of a topic, whether its recorder wrote `/joint_states` or `joint_states`."""
+    return name if name.startswith("/") else "/" + name
+
+
+def modern(type_name: str) -> str:
+    """A message type as `package/msg/Name`; the first recorders wrote `package/Name`."""
+    early = _EARLY_TYPE.fullmatch(type_name)
+    return f"{early[1]}/msg/{early[2]}" if early else type_name
 
 
 class RawMessage(NamedTuple):
@@ -23,13 +36,14 @@ class RawMessage(NamedTuple):
 class TopicInfo(NamedTuple):
     """A topic of a bag. type_names: normally one. definition: `.msg` or IDL text, empty if the bag has none.
 
-    messages: how many the bag claims to hold.
+    messages: how many the bag claims to hold. recorded: the names that it has there, without a leading slash too.
     """
 
     name: str
     type_names: tuple[str, ...]
     messages: int
     definition: str = ""
+    recorded: tuple[str, ...] = ()
 
     @property
     def type_name(self) -> str:
@@ -47,7 +61,7 @@ class Storage(Protocol):
         """Log times of the first and last message; None for an empty file."""
 
     def messages(self, topics: frozenset[str] | None, begin_ns: int, end_ns: int) -> Iterator[RawMessage]:
-        """Messages logged in `[begin_ns, end_ns)` in log order; None means all topics."""
+        """Messages on these topics, by their absolute names, logged in `[begin_ns, end_ns)`, in log order."""
 
     def close(self) -> None: ...
 
@@ -59,5 +73,6 @@ def merge_topics(infos: list[TopicInfo]) -> dict[str, TopicInfo]:
         known = merged.get(info.name, TopicInfo(info.name, (), 0))
         types = tuple(dict.fromkeys((*known.type_names, *info.type_names)))
         text = known.definition or info.definition
-        merged[info.name] = TopicInfo(info.name, types, known.messages + info.messages, text)
+        recorded = tuple(dict.fromkeys((*known.recorded, *info.recorded)))
+        merged[info.name] = TopicInfo(info.name, types, known.messages + info.messages, text, recorded)
     return merged

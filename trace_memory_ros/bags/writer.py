@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
-from trace_memory_ros.bags.layout import METADATA
+from trace_memory_ros.bags.layout import METADATA, plain_yaml, stem
 from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.files import outputs
 
 STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 COMPRESSIONS = {
@@ -20,18 +21,48 @@ COMPRESSIONS = {
     "message": CompressionMode.MESSAGE,
     "chunk": CompressionMode.STORAGE,
 }
+COMMAND = "trace_memory_ros.bags.writer"
+"""What a bag says that wrote it where no command did."""
+AUTHOR = "written_by"
+"""Key of metadata.yaml's custom data."""
+
+
+def replace_bag(folder: Path, command: str) -> None:
+    """Remove the bag at `folder` where `command` wrote it, so that it can write another.
+
+    Raises ValueError where something else lies there.
+    """
+    if folder.exists() or folder.is_symlink():
+        if not (folder / METADATA).exists():
+            raise outputs.OutputError(f"{folder} exists and is no bag: move it away, or record elsewhere")
+        outputs.vacate(folder, command, author_of(folder), lambda name: name == METADATA or stem(Path(name)) != name)
+
+
+def author_of(folder: Path) -> str:
+    """The command that wrote a bag, as its metadata.yaml says; empty where nothing tells."""
+    try:
+        information = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        return str((information.get("custom_data") or {}).get(AUTHOR, ""))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError):
+        return ""
 
 
 class BagFileWriter:
     """Writes messages of rosbags' typestore (`bags.messages`) to `folder`; a context manager.
 
     topics: name -> type, such as `sensor_msgs/msg/Image`; more may be added while writing. storage: `mcap`
-    or `sqlite3`. compression: `none`, or zstd by `file`, `message` or (mcap) `chunk`. An old bag at
-    `folder` is replaced; raises ValueError where something else lies there. counts: messages written per topic.
+    or `sqlite3`. compression: `none`, or zstd by `file`, `message` or (mcap) `chunk`. command: who writes it; a bag at
+    `folder` that it wrote before is replaced. Raises ValueError where something else lies there, or nothing can be
+    written. counts: messages written per topic.
     """
 
     def __init__(
-        self, folder: str | Path, topics: Mapping[str, str], storage: str = "mcap", compression: str = "none"
+        self,
+        folder: str | Path,
+        topics: Mapping[str, str],
+        storage: str = "mcap",
+        compression: str = "none",
+        command: str = COMMAND,
     ) -> None:
         self.folder = Path(folder)
         if storage not in STORAGES or compression not in COMPRESSIONS:
@@ -39,17 +70,18 @@ class BagFileWriter:
                 f"storage = {storage!r}, compression = {compression!r}: choose from {', '.join(STORAGES)} and "
                 f"{', '.join(COMPRESSIONS)}"
             )
-        if self.folder.exists():
-            if not (self.folder / METADATA).exists():
-                raise ValueError(f"{folder} exists and is no bag: move it away, or record elsewhere")
-            shutil.rmtree(self.folder)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        replace_bag(self.folder, command)
         self.counts: dict[str, int] = {}
         self._connections: dict[str, Any] = {}
         self._types: dict[str, str] = {}
         self._writer = Writer(self.folder, version=9, storage_plugin=STORAGES[storage])
         self._writer.set_compression(COMPRESSIONS[compression], CompressionFormat.ZSTD)
-        self._writer.open()
+        self._writer.set_custom_data(AUTHOR, command)
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            self._writer.open()
+        except OSError as error:
+            raise outputs.unwritable(self.folder, error) from error
         for name, type_name in topics.items():
             self.add_topic(name, type_name)
 

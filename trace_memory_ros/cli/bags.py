@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trace_memory_ros.cli.bags_convert import add_parser as add_convert
 from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
 
 if TYPE_CHECKING:
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from trace_memory_ros.bags.inspection import Proposal
     from trace_memory_ros.bags.recording import RecordingConfig
 
+INSPECT = "trace-memory bags inspect"
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register the subcommand and its two."""
+    """Register the subcommand and its actions."""
     parser = subparsers.add_parser("bags", help="look into rosbag2 recordings: propose a configuration, find faults")
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     inspecting = actions.add_parser("inspect", help="propose a configuration for bags, and name what they lack")
@@ -27,17 +30,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     checking.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     checking.add_argument("--config", type=Path, help="recording configuration (default: proposed from each bag)")
     checking.set_defaults(run=check)
+    add_convert(actions)
     add_lerobot(actions)
 
 
 def inspect(args: argparse.Namespace) -> int:
     """Print topics, what is missing, the proposal, and each bag's verdict; returns 1 where nothing can be proposed."""
+    from trace_memory_ros.bags.faults import BagFault
     from trace_memory_ros.bags.inspection import inspect as inspect_bag
     from trace_memory_ros.bags.inspection import inspect_bags
     from trace_memory_ros.bags.layout import find_bags
+    from trace_memory_ros.files import outputs
 
+    if args.out is not None:
+        outputs.check_file(args.out, INSPECT)
     bags = find_bags(args.bag)
-    proposal = inspect_bag(bags[0]) if len(bags) == 1 else inspect_bags(args.bag, bags)
+    try:
+        proposal = inspect_bag(bags[0]) if len(bags) == 1 else inspect_bags(args.bag, bags)
+    except BagFault as fault:
+        for other in fault.also:
+            print(f"fault: {other}")
+        raise
     _show_topics(proposal)
     for text in proposal.missing:
         print(f"missing: {text}")
@@ -46,11 +59,14 @@ def inspect(args: argparse.Namespace) -> int:
     for bag, texts in proposal.differences.items():
         print(f"differs: {bag}: {'; '.join(texts)}")
     if proposal.recording is None:
+        print("\n".join(proposal.others()))
+        for other in proposal.faults:
+            print(f"fault: {other}")
         print("no configuration can be proposed: record what is missing")
         return 1
     if args.out is not None:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(proposal.yaml(), encoding="utf-8")
+        print("\n".join(proposal.others()))
+        outputs.write_file(args.out, proposal.yaml(), INSPECT)
         print(f"written to {args.out}")
     else:
         print()
@@ -61,11 +77,15 @@ def inspect(args: argparse.Namespace) -> int:
 
 def _try_on(bags: list[Path], recording: RecordingConfig) -> None:
     """Decode every bag as proposed, and print what comes of it."""
+    from dataclasses import replace
+
     from trace_memory_ros.bags.build import decode_bag
 
+    # Whether an image can be used does not depend on the size that it is kept in.
+    small = replace(recording, observation=replace(recording.observation, image_px=1, thumbnail_px=1))
     episodes = ticks = usable = 0
     for bag in bags:
-        found, verdict = decode_bag(bag, recording)
+        found, verdict = decode_bag(bag, small)
         print(_line(found, verdict), flush=True)
         episodes += len(found)
         ticks += sum(e.ticks for e in found)
@@ -81,41 +101,62 @@ def _line(episodes: list[BagEpisode], verdict: BagVerdict) -> str:
 
 
 def _show_topics(proposal: Proposal) -> None:
+    """A table of the topics that are used; how many others there are."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("topic", "type", "messages", "Hz", "taken for", title=str(proposal.bag))
-    for name, found in sorted(proposal.topics.items()):
+    for name, use in sorted(proposal.uses.items()):
+        found = proposal.topics[name]
         rate = "" if found.rate_hz is None else f"{found.rate_hz:.1f}"
-        use = proposal.uses.get(name, "")
         table.add_row(name, found.info.type_name, str(found.info.messages), rate, use)
     Console().print(table)
+    print(f"{len(proposal.topics) - len(proposal.uses)} more topics are not used")
 
 
 def check(args: argparse.Namespace) -> int:
     """Print each bag's verdict; returns 1 where a bag cannot be used at all."""
     from collections import Counter
 
-    from trace_memory_ros.bags.build import decode_bag
     from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
-    from trace_memory_ros.bags.inspection import inspect as look_into
     from trace_memory_ros.bags.layout import find_bags
     from trace_memory_ros.bags.recording import RecordingConfig
 
     chosen = None if args.config is None else RecordingConfig.load(args.config)
     grades: Counter[Grade] = Counter()
-    for bag in [bag for path in args.bags for bag in find_bags(path)]:
-        try:
-            recording = chosen
-            if recording is None:
-                proposal = look_into(bag)
-                recording = proposal.recording
-                if recording is None:
-                    raise BagFault(bag, f"lacks {'; '.join(proposal.missing)}", "topics", "record what is missing")
-            episodes, verdict = decode_bag(bag, recording)
-        except BagFault as fault:
-            episodes, verdict = [], verdict_of(bag, [fault], usable=False)
+
+    def say(episodes: list[BagEpisode], verdict: BagVerdict) -> None:
         print(_line(episodes, verdict), flush=True)
         grades[verdict.grade] += 1
+
+    seen: set[Path] = set()
+    for path in args.bags:
+        try:
+            bags = find_bags(path)
+        except BagFault as fault:
+            say([], verdict_of(path, [fault], usable=False))
+            continue
+        for bag in bags:
+            if bag.resolve() not in seen:
+                seen.add(bag.resolve())
+                say(*_judge(bag, chosen))
     print(", ".join(f"{grades[grade]} {grade.value}" for grade in Grade if grades[grade]))
     return 1 if grades[Grade.UNUSABLE] else 0
+
+
+def _judge(bag: Path, recording: RecordingConfig | None) -> tuple[list[BagEpisode], BagVerdict]:
+    """Decode a bag, as configured or as proposed for it; all that was found wrong with it is in the verdict."""
+    from trace_memory_ros.bags.build import decode_bag
+    from trace_memory_ros.bags.faults import BagFault, verdict_of
+    from trace_memory_ros.bags.inspection import inspect as look_into
+
+    if recording is None:
+        try:
+            proposal = look_into(bag)
+        except BagFault as fault:
+            return [], verdict_of(bag, [*fault.also, fault], usable=False)
+        recording = proposal.recording
+        if recording is None:
+            lack = BagFault(bag, f"lacks {'; '.join(proposal.missing)}", "topics", "record what is missing")
+            return [], verdict_of(bag, [*proposal.faults, lack], usable=False)
+    return decode_bag(bag, recording)

@@ -63,8 +63,10 @@ def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpiso
 
 def from_lerobot(args: argparse.Namespace) -> int:
     """Write the bags and name them."""
+    from trace_memory_ros.files import outputs
     from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
 
+    outputs.claim(args.out, "trace-memory bags from-lerobot")
     for bag in import_dataset(args.dataset, args.out):
         print(bag, flush=True)
     print(f"what is what in them: {args.out / CONFIG}")

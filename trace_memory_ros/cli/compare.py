@@ -28,12 +28,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the table and write the summary; returns 0."""
     from trace_memory_ros.evidence.compare import compare
     from trace_memory_ros.evidence.evaluation_file import read_evaluation
+    from trace_memory_ros.files import outputs
     from trace_memory_ros.measure.summary import write_summary
 
     names = [_name(path) for path in (args.first, args.second)]
     comparison = compare(read_evaluation(args.first), read_evaluation(args.second))
+    out = outputs.claim(args.out or Path("out") / f"compare-{names[0]}-{names[1]}", "trace-memory compare")
     show(comparison, names)
-    out = args.out or Path("out") / f"compare-{names[0]}-{names[1]}"
     path = write_summary(out, f"trace-memory compare {names[0]} {names[1]}", comparison.figures())
     print(f"written to {path}")
     return 0

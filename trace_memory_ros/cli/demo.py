@@ -45,9 +45,11 @@ def run(args: argparse.Namespace) -> int:
     from trace_memory_ros.arm.demo.console import Display, print_results
     from trace_memory_ros.arm.demo.report import write_report
     from trace_memory_ros.arm.demo.run import DemoFailed, run_demo
+    from trace_memory_ros.files import outputs
     from trace_memory_ros.measure.summary import write_summary
 
     args.memory = args.memory or ("trace,gru,none" if args.policy == "act" else "trace,none")
+    outputs.claim(args.out, "trace-memory demo")
     console = Console()
     try:
         with Display(console) as display:

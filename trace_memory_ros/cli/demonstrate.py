@@ -25,12 +25,13 @@ def run(args: argparse.Namespace) -> int:
     import yaml
 
     from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
+    from trace_memory_ros.files import outputs
     from trace_memory_ros.learning.console import bar, console
 
     if args.seeds < 1 or args.first_seed < 0:
         raise ValueError(f"--seeds is {args.seeds}, --first-seed {args.first_seed}: use at least 1 and 0")
     folder: Path = args.out or Path("out/bags") / args.task
-    folder.mkdir(parents=True, exist_ok=True)
+    outputs.claim(folder, "trace-memory demonstrate")
     config = folder / "observation.yaml"
     config.write_text(yaml.safe_dump(arm_recording().to_dict(), sort_keys=False), encoding="utf-8")
     scenarios = scenarios_of(args.task, range(args.first_seed, args.first_seed + args.seeds))

@@ -21,6 +21,7 @@ from trace_memory_ros.evidence.fleet import FleetPlan, evaluate_bags, frames_of
 from trace_memory_ros.evidence.report.page import write_report
 from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.evidence.verdict import verdict
+from trace_memory_ros.files import outputs
 from trace_memory_ros.measure.fleet import Step, executor
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.replay.bag_replay import recording_for
@@ -40,10 +41,10 @@ def evaluate_from(args: argparse.Namespace) -> int:
     bags = bags_under([Path(source) for source in args.source])
     recording = recording_for(MemoryRuntime.from_checkpoint(checkpoint), _recording(args.config, args.source))
     settings = EvidenceSettings(args.seed, args.window, args.present_seconds)
+    out = outputs.claim(args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}", "trace-memory evaluate")
     plan = FleetPlan(checkpoint, recording, args.cache, settings)
     with Bars() as bars:
         evaluation = evaluate_bags(bags, plan, executor(args.workers, args.ray), bars)
-    out = args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}"
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
     page = write_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
     evidence = write_evaluation(out, evaluation)

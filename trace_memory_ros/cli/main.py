@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trace_memory_ros import __version__
 
-EXTRAS = {"mujoco": "sim", "diffusers": "diffusion", "huggingface_hub": "diffusion"}
+EXTRAS = {"mujoco": "sim", "diffusers": "diffusion", "huggingface_hub": "diffusion", "av": "video"}
 """Extra of this package that brings a module."""
 ROS_MODULES = ("rclpy", "ament_index_python")
 MESSAGES = "trace_memory_ros.msg"

@@ -20,7 +20,6 @@ FLAGS = {
     "held_out": "bags.held_out",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
-    "state_floor": "bags.state_floor",
 }
 """Where a flag's value stands in a run's configuration."""
 
@@ -68,9 +67,6 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
     group.add_argument("--split-seed", type=int, help="seed of the held-out split (default: 0)")
-    group.add_argument(
-        "--state-floor", type=float, help="least spread that a state channel is divided by, in its unit (default: 0.2)"
-    )
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
 

@@ -17,7 +17,7 @@ from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.fit import fit_shown
+from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.measure.summary import write_summary
 
@@ -28,12 +28,12 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
     recording = RecordingConfig.load(args.config)
     asked = resolve(bag_defaults(args.source[0], given), given)
+    folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
+    claim_folder(folder, args.resume)
     data, failed = _decode(args, recording)
     plan = prepare_run(data, recording, asked, given)
     config = prepared_config(asked, plan)
     _describe(data, plan)
-    folder: Path = args.out or Path("out/train") / f"{config.task}_{config.memory.name}_{config.seed}"
-    folder.mkdir(parents=True, exist_ok=True)
     config.write(folder)
     fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
     figures = fitted.figures()
@@ -103,9 +103,13 @@ def _describe(data: BagData, plan: Prepared) -> None:
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
     names, state = plan.design.observation.state, plan.state
-    least = state.std.min()
-    still = [name for name, std, on in zip(names, state.std, state.active, strict=True) if on and std <= least]
-    lines.append(f"least spread of a state channel {least:.3g}: {', '.join(still)}")
+    still = [
+        name
+        for name, std, on, least in zip(names, state.std, state.active, plan.design.least_state, strict=True)
+        if on and std <= least
+    ]
+    if still:
+        lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
     if not data.labels:
         lines.append(
             "no branch is annotated: reads are taken anywhere, batches are not balanced, the stages of the curriculum "

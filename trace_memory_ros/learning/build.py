@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder, Data
@@ -25,6 +26,7 @@ from trace_memory_ros.learning.dataset import (
     state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
@@ -44,7 +46,10 @@ Pairs = Sequence[tuple[Demonstration, Demonstration]]
 
 @dataclass(frozen=True)
 class Design:
-    """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these."""
+    """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these.
+
+    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual.
+    """
 
     memory: str
     options: dict[str, Any]
@@ -59,16 +64,28 @@ class Design:
     policy: str = "act"
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     actions: ActionConfig | None = None
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def least_state(self) -> NDArray[np.float64]:
+        """What state channels `(d_s,)` are divided by at least."""
+        return least_spread(self.observation.state_units, self.spread)
+
+    @property
+    def least_action(self) -> NDArray[np.float64]:
+        """What actions `(A,)` are divided by at least; without a description they are angles."""
+        units = ("rad",) * len(self.action_names) if self.actions is None else self.actions.units
+        return ACTION_SHARE * least_spread(units, self.spread)
 
 
 def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     """Batch builders over the train and held-out splits, both with the train split's statistics."""
-    state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation))
+    state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
     clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
     train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
-    statistics = fit_statistics(train_set, state, clock)
+    statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
     return Data(builder, replace(builder, data=held_set))
 
@@ -80,13 +97,13 @@ def prepare_unpaired(
     held_out: Sequence[Demonstration],
 ) -> Data:
     """Batch builders over the splits, both with the train split's statistics and branch references."""
-    spread, px = action_spread(training), design.observation.thumbnail_px
+    spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
     path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
     apart = answers_diverge(training, spread, period_ms)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
-    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock), clock, design.chunk)
+    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock, design.least_action), clock, design.chunk)
     builder = replace(builder, references=fit_references(builder, action_channels(design)))
     return Data(builder, replace(builder, data=held_set))
 

@@ -14,15 +14,12 @@ from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
 
-STATE_STD_FLOOR = 0.2
-"""rad: the spread of a joint that hardly moves is the demonstrations' disturbance, which a live arm does not have.
-Divided by it, jitter would be most of the standardised path: the clock would tick five times as fast in training."""
 APART_RAD = 0.1
 APART_MS = 400
 STANDING_RAD = 1e-4
@@ -36,8 +33,6 @@ STANDING_MS = 100
 APART = 0.2
 """Share of an action's spread by which the actions of unlike answers must differ to count as divergent."""
 FEW = 3
-ACTION_STD_FLOOR = 0.05
-"""rad: a joint that hardly moves must not have its noise blown up to the size of the others' motion."""
 
 
 @dataclass(frozen=True)
@@ -296,35 +291,39 @@ def state_mask(config: ObservationConfig) -> NDArray[np.bool_]:
     return ~np.array(config.masked)
 
 
-def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_], floor: float = STATE_STD_FLOOR) -> Standardiser:
-    """Train-split statistics of the robot state; `mask` `(d_s,)` is False on channels to zero (TRACE table 9)."""
+def fit_state(demos: Iterable[Demonstration], mask: NDArray[np.bool_], least: NDArray[np.float64]) -> Standardiser:
+    """Train-split statistics of the robot state; `mask` `(d_s,)` is False on channels to zero (TRACE table 9).
+
+    least `(d_s,)`: see `spread.least_spread`.
+    """
     moments = RunningMoments(mask.size)
     for demo in demos:
         moments.add(demo.usable_state)
     fitted = moments.standardiser(mask)
-    return replace(fitted, std=np.maximum(fitted.std, floor))
+    return replace(fitted, std=np.maximum(fitted.std, least))
 
 
-def action_spread(demos: Sequence[Demonstration]) -> NDArray[np.float32]:
-    """Standard deviation `(A,)` of the recorded actions, none smaller than the floor."""
-    return np.maximum(known_actions(demos).std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
+def action_spread(demos: Sequence[Demonstration], least: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Standard deviation `(A,)` of the recorded actions, none smaller than `least` `(A,)`."""
+    return np.maximum(known_actions(demos).std(axis=0), least).astype(np.float32)
 
 
-def fit_statistics(training: EpisodeSet, state: Standardiser, clock: UpdateClock) -> Statistics:
-    """Signature and action statistics of the train split at the final update clock."""
+def fit_statistics(
+    training: EpisodeSet, state: Standardiser, clock: UpdateClock, least: NDArray[np.float64]
+) -> Statistics:
+    """Signature and action statistics of the train split at the final update clock; `least` as of `action_spread`."""
     width = training.episodes[0].xi.shape[1]
     xi, delta = RunningMoments(max(width, 1)), RunningMoments(max(width, 1))
     for episode in training.episodes if width else ():
         xi.add(episode.xi)
         delta.add(increments(episode.xi, np.flatnonzero(episode.write_mask(clock))))
-    actions = known_actions([episode.demo for episode in training.episodes])
-    spread = np.maximum(actions.std(axis=0), ACTION_STD_FLOOR).astype(np.float32)
+    demos = [episode.demo for episode in training.episodes]
     return Statistics(
         state,
         xi.standardiser() if width else None,
         delta.standardiser() if width else None,
-        actions.mean(axis=0),
-        spread,
+        known_actions(demos).mean(axis=0),
+        action_spread(demos, least),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from trace_memory_ros.files import atomic
+from trace_memory_ros.files import atomic, outputs
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
@@ -25,6 +25,8 @@ from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 
 REPORT_EVERY = 50
+KEPT = "training.safetensors"
+"""The joint phase as far as it came."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,16 @@ def fit(
     return Fitted(agent, design, data, recipe, seed, memory, last, *between.since(begun), *end.since(between))
 
 
+def claim_folder(folder: Path, resume: bool) -> None:
+    """Make `folder` a training's, before anything is computed. Raises ValueError where something else lies there."""
+    if not (resume and (folder / KEPT).exists()):
+        outputs.claim(folder, "trace-memory train")
+
+
 def fit_shown(config: RunConfig, design: Design, recipe: Recipe, data: Data, folder: Path, resume: bool) -> Fitted:
     """Train what `config` asks for in the terminal's sight; the joint phase is kept in `folder` as it goes."""
     start = load(config.policy.start) if config.policy.start else None
-    kept = folder / "training.safetensors"
+    kept = folder / KEPT
     with TrainingReport(recipe.steps) as report:
         return fit(design, data, recipe, config.seed, start=start, report=report, save_to=kept, resume=resume)
 

@@ -14,9 +14,10 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.files import atomic, plain
-from trace_memory_ros.files.strict import ConfigError, require_int, require_positive, require_text
+from trace_memory_ros.files.strict import ConfigError, require_int, require_text
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH
+from trace_memory_ros.learning.spread import check_spread
 from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
 from trace_memory_ros.runtime.checkpoint_config import plain as plain_values
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
@@ -76,15 +77,15 @@ class PolicySection:
 
 @dataclass(frozen=True)
 class BagsSection:
-    """How bags are used. held_out: share; episodes: train on so many at most; state_floor: see `dataset.fit_state`."""
+    """How bags are used. held_out: share; episodes: train on so many at most; least_spread: by unit, see `spread`."""
 
     held_out: float = 1 / 6
     split_seed: int = 0
     episodes: int | None = None
-    state_floor: float = 0.2
+    least_spread: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_positive(self.state_floor, "bags.state_floor")
+        check_spread(self.least_spread, "bags.least_spread")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.bags.writer import AUTHOR, replace_bag
 
 CDR_LITTLE_ENDIAN = b"\x00\x01"
 _INFINITE = QosTime(9_223_372_036, 854_775_807)
@@ -33,8 +33,12 @@ class BagTopic:
     on_time_axis: bool = True
 
 
+COMMAND = "trace_memory_ros.nodes.bag_writer"
+"""What a bag says that wrote it."""
+
+
 class BagWriter:
-    """Writes raw messages to `folder`, which is replaced; a context manager.
+    """Writes raw messages to `folder`, where a bag of an earlier one is replaced; a context manager.
 
     Messages lie on the axis of the sensors' header stamps, so that a bag recorded faster than real time plays at the
     robot's own pace; one that has no such stamp gets the newest seen, and before the first it is left out. Equal times
@@ -42,16 +46,14 @@ class BagWriter:
     """
 
     def __init__(self, folder: Path, topics: Sequence[BagTopic]) -> None:
-        if folder.exists():
-            if not (folder / "metadata.yaml").exists():
-                raise ValueError(f"{folder} exists and is no bag: move it away, or record elsewhere")
-            shutil.rmtree(folder)
+        replace_bag(folder, COMMAND)
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.counts = dict.fromkeys((topic.name for topic in topics), 0)
         self._topics = {topic.name: topic for topic in topics}
         self._newest_ns = 0
         self._writer = Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP)
+        self._writer.set_custom_data(AUTHOR, COMMAND)
         self._writer.open()
         self._connections = {
             topic.name: self._writer.add_connection(

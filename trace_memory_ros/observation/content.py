@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import ArrayLike
 
 from trace_memory_ros.observation.alignment import Verdict
-from trace_memory_ros.observation.image import Buffer, Image
+from trace_memory_ros.observation.images import Buffer, Image
 from trace_memory_ros.streams.cdr import Cdr
 
 

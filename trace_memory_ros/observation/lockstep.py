@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.content import JointPositions, Live, Pixels
-from trace_memory_ros.observation.image import Image
+from trace_memory_ros.observation.images import Image
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.streams.joint_state import JOINT_STATE

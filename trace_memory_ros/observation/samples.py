@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,17 +20,21 @@ from trace_memory_ros.observation.content import (
     Recorded,
     VideoPacket,
 )
-from trace_memory_ros.observation.image import (
+from trace_memory_ros.observation.images import (
     Buffer,
     Image,
     ImageError,
+    VideoDecoder,
     check_layout,
     decode,
-    decode_compressed,
+    open_compressed,
     prepare,
+    refuse_colour,
 )
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.streams.base import ReadError, RecordedReader
+
+VIDEO = ("video", "ffmpeg")
 
 
 class InputError(ValueError):
@@ -39,18 +44,26 @@ class InputError(ValueError):
 class Deferred:
     """A policy image that is made when a tick first holds it; most of a fast camera's images none ever does."""
 
-    __slots__ = ("_image", "_make")
+    __slots__ = ("_fault", "_image", "_make", "nbytes")
 
-    def __init__(self, make: Callable[[], Image]) -> None:
+    def __init__(self, make: Callable[[], Image], nbytes: int) -> None:
         self._make: Callable[[], Image] | None = make
         self._image: Image | None = None
+        self._fault = ""
+        self.nbytes = nbytes
+        """What is kept in memory until then."""
 
     @property
     def image(self) -> Image:
-        """`(P, P, 3)` uint8."""
+        """`(P, P, 3)` uint8. Raises ImageError, every time, where the pixels turn out to be damaged."""
         if self._make is not None:
-            self._image, self._make = self._make(), None
-        assert self._image is not None
+            try:
+                self._image = self._make()
+            except ImageError as error:
+                self._fault = str(error)
+            self._make, self.nbytes = None, 0
+        if self._image is None:
+            raise ImageError(self._fault)
         return self._image
 
 
@@ -59,8 +72,9 @@ class SampleReader:
 
     A camera keeps the size of its first image until `reset`.
 
-    defer: raw images are checked at once and made on demand, with the same results; the buffers that they came in must
-    stay as they are until then. For bags, where images lie still; a live node would keep every waiting one in memory.
+    Compressed images are checked by header and end at once, and unpacked on demand. defer: so are raw images, with the
+    same results. For bags, where images lie still; a live node would keep every waiting one in memory. What an image
+    came in must stay as it is until then.
     """
 
     def __init__(self, config: ObservationConfig, defer: bool = False) -> None:
@@ -68,10 +82,12 @@ class SampleReader:
         self._defer = defer
         self._readers = {s.name: s.kind.reader([one.field.name for one in s.selected]) for s in config.streams}
         self._places = {s.name: _places(config, s) for s in config.streams}
+        self._ranges_m = {camera.name: camera.range_m for camera in config.cameras}
+        self._decoders = {camera.name: VideoDecoder() for camera in config.cameras if camera.transport in VIDEO}
         self.reset()
 
     def reset(self) -> None:
-        """Let cameras come with another size."""
+        """Let cameras come with another size; video goes on."""
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def read(self, stream: str, content: Content) -> object:
@@ -88,7 +104,7 @@ class SampleReader:
             case Pixels(rgb):
                 return self.rgb(stream, rgb)
             case VideoPacket():
-                raise InputError(f"video of {content.format} is not supported: record images")
+                return self.video(stream, *content)
 
     @staticmethod
     def _numbers(stream: str, read: Callable[[Any], NDArray[np.float64]], source: Any) -> NDArray[np.float64]:
@@ -103,22 +119,36 @@ class SampleReader:
         self, camera: str, data: Buffer, encoding: str, height: int, width: int, step: int, is_bigendian: int
     ) -> Image | Deferred:
         """The fields of a sensor_msgs/Image to a policy image `(P, P, 3)` uint8."""
+        layout, px, range_m = (encoding, height, width, step), self.config.image_px, self._ranges_m[camera]
         try:
             if not self._defer:
-                return self.rgb(camera, decode(data, encoding, height, width, step, is_bigendian))
-            check_layout(data, encoding, height, width, step)
+                return self.rgb(camera, decode(data, *layout, is_bigendian, range_m))
+            check_layout(data, *layout, range_m)
         except ImageError as error:
             raise InputError(str(error)) from error
         self._check_size(camera, (height, width))
-        px = self.config.image_px
-        return Deferred(lambda: prepare(decode(data, encoding, height, width, step, is_bigendian), px))
+        return Deferred(lambda: prepare(decode(data, *layout, is_bigendian, range_m), px), step * height)
 
-    def compressed(self, camera: str, data: Buffer, format: str) -> Image:  # noqa: A002 - the message's own field name
+    def compressed(self, camera: str, data: Buffer, format: str) -> Deferred:  # noqa: A002 - the message's own field name
         """The fields of a sensor_msgs/CompressedImage to a policy image `(P, P, 3)` uint8."""
         try:
-            return self.rgb(camera, decode_compressed(data, format))
+            packed = open_compressed(data, format, self._ranges_m[camera])
         except ImageError as error:
             raise InputError(str(error)) from error
+        self._check_size(camera, packed.size)
+        return Deferred(partial(packed.policy_image, self.config.image_px), len(packed.data))
+
+    def video(self, camera: str, data: Buffer, format: str) -> Image | Deferred:  # noqa: A002
+        """A packet of a camera of transport `video` to a policy image `(P, P, 3)` uint8; each must come, in order."""
+        try:
+            refuse_colour(f"video of format {format!r}", self._ranges_m[camera])
+            picture = self._decoders[camera].push(data, format)
+        except ImageError as error:
+            raise InputError(str(error)) from error
+        if not self._defer:
+            return self.rgb(camera, picture.rgb())
+        self._check_size(camera, picture.size)
+        return Deferred(partial(picture.policy_image, self.config.image_px), picture.nbytes)
 
     def rgb(self, camera: str, pixels: Image) -> Image:
         """`(h, w, 3)` uint8 RGB to a policy image `(P, P, 3)` uint8."""
@@ -139,16 +169,28 @@ class SampleReader:
 
     def observation(self, tick: AlignedTick) -> Observation:
         """The observation of an aligned tick whose sample values came from this reader's methods."""
-        cameras = [name for name in self.config.camera_names if name not in tick.faults]
+        images, faults = self._images(tick)
         return Observation(
             tick=tick.tick,
             stamp_ns=tick.stamp_ns,
-            images={name: _image_of(tick.samples[name]) for name in cameras},
+            images=images,
             state=self._state(tick.samples, tick.faults),
             input_stamps_ns={name: sample.stamp_ns for name, sample in tick.samples.items()},
-            faults=tick.faults,
+            faults=faults,
             newest_arrival_ns=max((sample.arrival_ns for sample in tick.samples.values()), default=-1),
         )
+
+    def _images(self, tick: AlignedTick) -> tuple[dict[str, Image], dict[str, str]]:
+        """The tick's images by camera, and its faults with those that show only when an image is made."""
+        images, faults = {}, dict(tick.faults)
+        for name in self.config.camera_names:
+            if name not in faults:
+                try:
+                    images[name] = _image_of(tick.samples[name])
+                except ImageError as error:
+                    faults[name] = f"{name}: {error}"
+        order = [stream.name for stream in self.config.inputs]
+        return images, {name: faults[name] for name in order if name in faults}
 
     def _state(self, samples: Mapping[str, Sample], faults: Mapping[str, str]) -> NDArray[np.float64] | None:
         if any(name in faults for name in self._places):

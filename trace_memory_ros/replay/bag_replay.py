@@ -262,6 +262,8 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
     theirs = [stream.name for stream in recording.observation.inputs]
     same = ("state", "path", "image_px", "thumbnail_px", "tick_period_ms")
     unlike = [name for name in same if getattr(seen, name) != getattr(recording.observation, name)]
+    given = {camera.name: camera.range_m for camera in recording.observation.cameras}
+    unlike += [f"range_m of {camera.name}" for camera in seen.cameras if given.get(camera.name) != camera.range_m]
     if ours != theirs or unlike:
         raise ReplayError(
             f"the configured observation differs from the checkpoint's in {', '.join(unlike) or 'its streams'} "

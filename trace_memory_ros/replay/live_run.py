@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from trace_memory_ros.bags.decode import Feeder
@@ -15,7 +16,7 @@ from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, hold_fault
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.content import Content
+from trace_memory_ros.observation.content import Content, VideoPacket
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition
@@ -89,13 +90,20 @@ class HeldSamples:
         return self._reader.observation(AlignedTick(condition.tick, condition.stamp_ns, samples, faults))
 
     def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
+        if isinstance(content, VideoPacket):
+            # Pictures are made of the packets before them too.
+            return self._push(stream, stamp_ns, arrival_ns, self._read_now(stream, content))
         return self._push(stream, stamp_ns, arrival_ns, lambda: self._reader.read(stream, content))
 
-    def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
-        def refuse() -> None:
-            raise InputError(fault)
+    def _read_now(self, stream: str, content: Content) -> Callable[[], object]:
+        try:
+            value = self._reader.read(stream, content)
+        except InputError as error:
+            return partial(_refuse, str(error))
+        return lambda: value
 
-        return self._push(stream, stamp_ns, arrival_ns, refuse)
+    def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
+        return self._push(stream, stamp_ns, arrival_ns, partial(_refuse, fault))
 
     def _push(self, stream: str, stamp_ns: int, arrival_ns: int, read: Callable[[], object]) -> Verdict:
         held = (stream, stamp_ns)
@@ -115,6 +123,10 @@ class HeldSamples:
         # The stamp stays known as one that no tick needs any more, so that a late repeat is not kept for ever.
         del self._uses[held]
         return self._kept.pop(held, None)
+
+
+def _refuse(fault: str) -> None:
+    raise InputError(fault)
 
 
 def lost(stream: str, stamp_ns: int) -> str:

@@ -17,6 +17,7 @@ from trace_memory_ros.replay.parity import Parity, compare
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.message_fields import TickReport
 
+COMMAND = "trace-memory replay"
 RECORD_TOPIC = "memory/diagnostics"
 
 
@@ -24,12 +25,12 @@ class ReplayBag:
     """Writes replayed ticks to a new bag; a context manager.
 
     A message's log time is that of the input that completed its tick, so that both bags lie on one time axis in any
-    viewer. Raises ValueError where `folder` is something else than a bag.
+    viewer. Raises ValueError where `folder` is something else than a replay's bag.
     """
 
     def __init__(self, folder: Path, recording: RecordingConfig) -> None:
         self._condition, self._record = recording.topic(CONDITION_TOPIC), recording.topic(RECORD_TOPIC)
-        self._writer = BagFileWriter(folder, {self._condition: CONDITION, self._record: DIAGNOSTICS})
+        self._writer = BagFileWriter(folder, {self._condition: CONDITION, self._record: DIAGNOSTICS}, command=COMMAND)
         self._streams = [stream.name for stream in recording.observation.inputs]
         self._unknown = {name: StreamCounters() for name in self._streams}
         self._faults: dict[str, None] = {}

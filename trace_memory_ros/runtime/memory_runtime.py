@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryInput, State
 from trace_memory_ros.observation.encoder import pixels_of
-from trace_memory_ros.observation.image import thumbnails
+from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.address import AddressStream
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load

@@ -50,12 +50,7 @@ class ArrayReader:
         return self._selected(np.asarray(message.data, dtype=np.float64))
 
     def recorded(self, cdr: Cdr) -> Values:
-        for _ in range(cdr.unsigned()):  # dimensions of the layout
-            cdr.text()
-            cdr.unpack("II", 4)
-        cdr.unsigned()
-        count = cdr.unsigned()
-        return self._selected(cdr.numbers(self._letter, count).astype(np.float64))
+        return self._selected(recorded_numbers(cdr, self._letter))
 
     def _selected(self, values: Values) -> Values:
         if values.size <= max(self._columns):
@@ -64,6 +59,15 @@ class ArrayReader:
                 "publisher"
             )
         return finite(values[self._columns], [f"index {field}" for field in self._fields])
+
+
+def recorded_numbers(cdr: Cdr, letter: str) -> Values:
+    """All numbers of an array's payload. Raises CdrError."""
+    for _ in range(cdr.unsigned()):  # dimensions of the layout
+        cdr.text()
+        cdr.unpack("II", 4)
+    cdr.unsigned()
+    return cdr.numbers(letter, cdr.unsigned()).astype(np.float64)
 
 
 FLOAT64_ARRAY = ArrayType("std_msgs/msg/Float64MultiArray", "d")

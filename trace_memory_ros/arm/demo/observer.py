@@ -26,7 +26,7 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
 from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.observation.image import decode
+from trace_memory_ros.observation.images import decode
 
 ROOM = 2000
 """Messages of a topic that may wait while this process does not get its turn: lock-step never waits for whoever looks

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.dataset import STATE_STD_FLOOR, fit_state, state_mask
+from trace_memory_ros.learning.dataset import fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
+from trace_memory_ros.learning.spread import check_spread, least_spread
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.periods import ticks_in
@@ -45,7 +46,8 @@ class BagOptions:
     """What can be chosen. memory_options: None for a robot's usual ones, see `sizes`.
 
     depth: of signatures; clock: None to choose one from the data; chunk: in ticks, None for `CHUNK_MS`; policy_options:
-    over those that follow from the tick period; state_floor: see `fit_state`. Raises ValueError naming the value.
+    over those that follow from the tick period; spread: least spread by unit, over what is usual. Raises ValueError
+    naming the value.
     """
 
     memory: str = "trace"
@@ -53,7 +55,7 @@ class BagOptions:
     window: PathWindow | None = None
     clock: ClockRule | None = None
     chunk: int | None = None
-    state_floor: float = STATE_STD_FLOOR
+    spread: Mapping[str, float] = field(default_factory=dict)
     policy: str = "act"
     memory_options: Mapping[str, Any] | None = None
     policy_options: Mapping[str, Any] = field(default_factory=dict)
@@ -63,15 +65,17 @@ class BagOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= 4:
             raise ValueError(f"signature depth is {self.depth}: use 1 to 4")
-        if (self.chunk is not None and self.chunk < 1) or self.state_floor <= 0:
-            raise ValueError(f"chunk is {self.chunk}, state floor {self.state_floor}: both must be positive")
+        if self.chunk is not None and self.chunk < 1:
+            raise ValueError(f"chunk is {self.chunk}: must be positive")
+        check_spread(self.spread, "least spread")
 
 
 def bag_design(
     options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[Demonstration]
 ) -> tuple[Design, Standardiser]:
     """The design for the recorded robot, with the training episodes' state statistics."""
-    state = fit_state(training, state_mask(recording.observation), options.state_floor)
+    least = least_spread(recording.observation.state_units, options.spread)
+    state = fit_state(training, state_mask(recording.observation), least)
     clock = options.clock or choose_clock(
         [recording.observation.path_of(state.apply(demo.usable_state)) for demo in training]
     )
@@ -91,6 +95,7 @@ def bag_design(
         policy_options={**_at_period(options.policy, recording.observation.tick_period_ms), **options.policy_options},
         width=options.width,
         slots=options.slots,
+        spread=options.spread,
         actions=recording.actions,
     )
     return design, state
@@ -123,7 +128,7 @@ def options_of(config: RunConfig) -> BagOptions:
         window=config.address.window,
         clock=config.rule,
         chunk=policy.chunk,
-        state_floor=bags.state_floor,
+        spread=bags.least_spread,
         policy=policy.family,
         memory_options=memory.options,
         policy_options=policy.options,

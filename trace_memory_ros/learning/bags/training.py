@@ -52,8 +52,8 @@ class Prepared:
 
 
 def bags_under(sources: Sequence[str | Path]) -> list[Path]:
-    """All bags at or below `sources`. Raises BagFault for a folder that holds none."""
-    return [bag for source in sources for bag in find_bags(Path(source))]
+    """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
+    return list(dict.fromkeys(bag for source in sources for bag in find_bags(Path(source))))
 
 
 def read_bags(

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, horizon_of
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.content import Content
-from trace_memory_ros.observation.samples import InputError, SampleReader
+from trace_memory_ros.observation.samples import Deferred, InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 
 KEPT = 256
 """Samples kept per stream at least, policy images of a few kB each."""
 MOST_KEPT = 8_192
 """And at most: eight seconds of 1 kHz joints."""
+KEPT_BYTES = 64 * 2**20
+"""Compressed images kept per camera until a condition asks for one: two seconds of 1 MB at 30 Hz."""
 
 
 class SampleStore:
@@ -50,18 +52,24 @@ class SampleStore:
 
     def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
         kept = self._streams[stream]
+        try:
+            # Also where it is not kept: a video needs every packet.
+            sample = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
+        except InputError as error:
+            sample = Sample(stamp_ns, None, arrival_ns, str(error))
         # memory_node holds the first of two samples with one stamp, so this must too.
         if stamp_ns in kept:
             return Verdict.DUPLICATE
-        try:
-            kept[stamp_ns] = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
-        except InputError as error:
-            kept[stamp_ns] = Sample(stamp_ns, None, arrival_ns, str(error))
-        self._forget(kept, stamp_ns)
+        kept[stamp_ns] = sample
+        self._forget(kept, sample)
         return Verdict.ACCEPTED
 
-    def _forget(self, kept: OrderedDict[int, Sample], newest_ns: int) -> None:
+    def _forget(self, kept: OrderedDict[int, Sample], newest: Sample) -> None:
         """Drop samples that no condition can name any more; after a restart of their clock, those ahead of it too."""
+        newest_ns, value = newest.stamp_ns, newest.value
+        if isinstance(value, Deferred) and value.nbytes:
+            while len(kept) > max(1, KEPT_BYTES // value.nbytes):
+                kept.popitem(last=False)
         while len(kept) > KEPT:
             oldest_ns = next(iter(kept))
             if len(kept) <= MOST_KEPT and 0 <= newest_ns - oldest_ns <= self._kept_ns:

@@ -1,0 +1,274 @@
+"""Habits of recordings that a proposal must see through: stamps, clocks, names, cameras, sets of joints."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from bags import strangers
+from bags.strangers import Topic, image, joints, jpeg, numbers, record, trajectory
+
+from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.inspection import Proposal, inspect, words
+from trace_memory_ros.bags.inspection.state import is_prismatic
+from trace_memory_ros.bags.numbers import Range
+
+CAMERA = Topic("/camera/image_raw", strangers.IMAGE, 15, image(), 0.02)
+STATES = Topic("/joint_states", strangers.JOINTS, 50, joints(strangers.SIX))
+COMMANDS = Topic("/arm_controller/joint_trajectory", strangers.TRAJECTORY, 10, trajectory(strangers.SIX))
+ARM = (CAMERA, STATES, COMMANDS)
+
+
+def proposed(tmp_path: Path, topics: Sequence[Topic], seconds: float = 3.0, clock_off_s: float = 0.0) -> Proposal:
+    """What is proposed for such a bag; it must hold together and decode it."""
+    bag = record(tmp_path / "bag", topics, seconds, clock_off_s)
+    proposal = inspect(bag)
+    assert proposal.recording is not None, proposal.missing
+    episodes, verdict = decode_bag(bag, proposal.recording)
+    assert episodes and episodes[0].usable.mean() > 0.8, str(verdict)
+    actions = episodes[0].actions
+    assert actions is None or np.isfinite(actions[5:]).all(), str(verdict)
+    return proposal
+
+
+def whys(proposal: Proposal) -> dict[str, str]:
+    return {one.topic: one.why for one in proposal.passed_over}
+
+
+def stamps(proposal: Proposal) -> dict[str, str]:
+    assert proposal.recording is not None and proposal.recording.actions is not None
+    recording = proposal.recording
+    return {one.topic: one.stamp for one in (*recording.observation.inputs, *recording.actions.parts)}
+
+
+@pytest.mark.parametrize(
+    ("topic", "commanded"),
+    [
+        ("/human_interaction", False),
+        ("/joint_states", False),
+        ("/commander/joint_states", False),
+        ("/gripper_cmd/_action/feedback", False),
+        ("/retargeted/joint_states", False),
+        ("/cmd_vel", True),
+        ("/rightArmCmd", True),
+        ("/arm1_command", True),
+        ("/forward_position_controller/commands", True),
+        ("/target_pose", True),
+        ("/leader/joint_states", True),
+        ("/master_left/joint_states", True),
+        ("/controller/reference", True),
+        ("/joint_setpoint", True),
+        ("/desired_joints", True),
+    ],
+)
+def test_commands_are_known_by_whole_words(topic: str, commanded: bool) -> None:
+    assert words.is_commanded(topic) == commanded
+
+
+@pytest.mark.parametrize(
+    ("joint", "low", "high", "slides"),
+    [
+        ("finger_joint1", 0.0, 0.04, True),
+        ("robotiq_85_left_knuckle_joint", 0.0, 0.1, False),
+        ("finger_joint", 0.0, 0.8, False),
+        ("gripper", -0.17, 1.7, False),
+        ("finger_joint1", 0.02, 0.02, False),
+        ("torso_lift_joint", 0.0, 0.35, True),
+        ("shoulder_lift_joint", 0.0, 0.35, False),
+        ("prismatic_joint_1", -0.2, 0.5, True),
+        ("elbow", 0.0, 0.05, False),
+    ],
+)
+def test_only_joints_that_surely_slide_are_in_m(joint: str, low: float, high: float, slides: bool) -> None:
+    assert is_prismatic(joint, Range(low, high, (low + high) / 2, low, high)) == slides
+
+
+def test_stamps_of_zero_are_replaced_and_said(tmp_path: Path) -> None:
+    proposal = proposed(tmp_path, (CAMERA, STATES, COMMANDS._replace(stamped=False)))
+    assert stamps(proposal) == {
+        "camera/image_raw": "header",
+        "joint_states": "header",
+        "arm_controller/joint_trajectory": "received",
+    }
+    assert any("/arm_controller/joint_trajectory: no header, or stamps of 0" in note for note in proposal.notes)
+
+
+@pytest.mark.parametrize("clock_off_s", [-5.0, 3600.0])
+def test_a_recorder_of_another_clock_stamps_everything(tmp_path: Path, clock_off_s: float) -> None:
+    topics = (CAMERA, STATES, COMMANDS._replace(stamped=False))
+    proposal = proposed(tmp_path, topics, clock_off_s=clock_off_s)
+    assert set(stamps(proposal).values()) == {"received"}
+    side = "ahead of" if clock_off_s > 0 else "behind"
+    assert any(f"{abs(clock_off_s):.1f} s {side} the stamps" in note for note in proposal.notes)
+
+
+def test_a_recorder_of_another_clock_is_no_matter_where_headers_tell_all(tmp_path: Path) -> None:
+    assert set(stamps(proposed(tmp_path, ARM, clock_off_s=3600.0)).values()) == {"header"}
+
+
+def test_stamps_by_two_clocks_are_named(tmp_path: Path) -> None:
+    # The camera's driver counts from when it was switched on.
+    late = {"header": {"stamp": strangers.stamp(0)}}
+
+    def since_start(t: float) -> strangers.Plain:
+        return {**image()(t), "header": {"stamp": strangers.stamp(round(1e9 * (t + 40)))}, **({} if t else late)}
+
+    proposal = proposed(tmp_path, (CAMERA._replace(make=since_start), STATES, COMMANDS))
+    assert set(stamps(proposal).values()) == {"received"}
+    assert any("the stamps of /camera/image_raw are" in note for note in proposal.notes)
+
+
+def test_a_few_stamps_of_zero_are_named(tmp_path: Path) -> None:
+    def mostly(t: float) -> strangers.Plain:
+        plain = joints(strangers.SIX)(t)
+        return {**plain, "header": {"stamp": strangers.stamp(0)}} if round(50 * t) % 10 == 0 else plain
+
+    bag = record(tmp_path / "bag", (CAMERA, STATES._replace(make=mostly), COMMANDS))
+    proposal = inspect(bag)
+    assert stamps(proposal)["joint_states"] == "header"
+    assert any("messages of /joint_states are stamped 0" in note for note in proposal.notes)
+
+
+def test_a_compressed_camera_of_any_name_is_a_camera(tmp_path: Path) -> None:
+    topics = [Topic(name, strangers.COMPRESSED, 15, jpeg, 0.02) for name in ("/front/jpeg", "/hand/picture")]
+    proposal = proposed(tmp_path, (*topics, STATES, COMMANDS))
+    assert proposal.recording is not None
+    assert [camera.topic for camera in proposal.recording.observation.cameras] == ["front/jpeg", "hand/picture"]
+
+
+def test_copies_of_one_camera_are_one(tmp_path: Path) -> None:
+    copies = [
+        Topic("/camera/image_raw/compressed", strangers.COMPRESSED, 15, jpeg, 0.02),
+        Topic("/camera/image_compressed", strangers.COMPRESSED, 15, jpeg, 0.02),
+        Topic("/camera/image_rect", strangers.IMAGE, 15, image(), 0.02),
+    ]
+    proposal = proposed(tmp_path, (*ARM, *(copy._replace(name=copy.name) for copy in copies)))
+    assert proposal.recording is not None
+    assert [camera.topic for camera in proposal.recording.observation.cameras] == ["camera/image_raw"]
+    assert all("repeats /camera/image_raw" in whys(proposal)[copy.name] for copy in copies)
+
+
+def test_a_camera_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> None:
+    strange = Topic("/thermal/image_raw", strangers.IMAGE, 15, lambda t: {**image()(t), "encoding": "tenbit10"})
+    proposal = proposed(tmp_path, (*ARM, strange))
+    assert "tenbit10" in whys(proposal)["/thermal/image_raw"]
+    assert "/thermal/image_raw" not in proposal.uses
+
+
+def test_depth_is_taken_where_nothing_else_is_seen(tmp_path: Path) -> None:
+    depth = Topic("/depth/image_raw", strangers.IMAGE, 15, image("16UC1"), 0.02)
+    proposal = proposed(tmp_path, (depth, STATES, COMMANDS))
+    assert any("depth is taken" in note for note in proposal.notes)
+
+
+def test_video_is_listed_beside_cameras(tmp_path: Path) -> None:
+    kind = "foxglove_msgs/msg/CompressedVideo"
+    video = Topic("/hand/video", kind, 30, lambda t: {"data": b"\0\0\0\1", "format": "h264"})
+    proposal = proposed(tmp_path, (*ARM, video))
+    (listed,) = [one for one in proposal.passed_over if one.topic == "/hand/video"]
+    assert listed.entry is not None and listed.entry["transport"] == "video"
+
+
+def test_joints_that_are_not_always_numbers_are_left_out(tmp_path: Path) -> None:
+    def with_hole(t: float) -> strangers.Plain:
+        plain = joints(strangers.SIX)(t)
+        return {**plain, "position": [*plain["position"][:5], float("nan")]}
+
+    proposal = proposed(tmp_path, (CAMERA, STATES._replace(make=with_hole), COMMANDS))
+    assert proposal.recording is not None
+    assert "joints.position.flange" not in proposal.recording.observation.state
+    assert len(proposal.recording.observation.state) == 5
+    assert any("flange is not always a number" in note for note in proposal.notes)
+
+
+def test_joints_named_twice_are_left_out(tmp_path: Path) -> None:
+    def doubled(t: float) -> strangers.Plain:
+        plain = joints(strangers.SIX)(t)
+        return {"name": [*plain["name"], "elbow"], "position": [*plain["position"], 0.0]}
+
+    proposal = proposed(tmp_path, (CAMERA, STATES._replace(make=doubled), COMMANDS))
+    assert proposal.recording is not None and len(proposal.recording.observation.state) == 5
+    assert any("names elbow more than once" in note for note in proposal.notes)
+
+
+def test_joints_that_all_messages_have_are_taken(tmp_path: Path) -> None:
+    def sometimes_more(t: float) -> strangers.Plain:
+        plain = joints(strangers.SIX)(t)
+        if round(50 * t) % 3:
+            return plain
+        return {"name": [*plain["name"], "gripper"], "position": [*plain["position"], 0.0]}
+
+    proposal = proposed(tmp_path, (CAMERA, STATES._replace(make=sometimes_more), COMMANDS))
+    assert proposal.recording is not None
+    assert [name.rpartition(".")[2] for name in proposal.recording.observation.state] == strangers.SIX
+    assert any("2 different sets of joints" in note for note in proposal.notes)
+
+
+def test_a_base_alone_is_a_robot(tmp_path: Path) -> None:
+    topics = (
+        CAMERA,
+        Topic("/odom", strangers.ODOMETRY, 50, strangers.odometry),
+        Topic("/cmd_vel", strangers.TWIST, 10, strangers.drive),
+    )
+    proposal = proposed(tmp_path, topics)
+    assert proposal.recording is not None and proposal.missing == []
+    assert proposal.recording.observation.state == ("odom.linear.x", "odom.angular.z")
+
+
+def test_controllers_tell_joints_where_nothing_else_does(tmp_path: Path) -> None:
+    name = "/arm_controller/controller_state"
+    state = Topic(name, strangers.CONTROLLER, 50, strangers.controller_state(strangers.SIX))
+    proposal = proposed(tmp_path, (CAMERA, state, COMMANDS))
+    assert proposal.recording is not None
+    (stream,) = proposal.recording.observation.streams
+    assert (stream.topic, len(stream.selected)) == (name[1:], 6)
+
+
+def test_numbers_that_follow_no_joint_are_not_named_after_joints(tmp_path: Path) -> None:
+    speeds = Topic("/velocity_controller/commands", strangers.ARRAY, 20, numbers(lambda t: [9 * np.sin(t)] * 6))
+    proposal = proposed(tmp_path, (CAMERA, STATES, speeds))
+    assert proposal.recording is not None and proposal.recording.actions is not None
+    assert proposal.recording.actions.names[0].endswith("_0")
+    assert any("behave like no joints' positions" in note for note in proposal.notes)
+
+
+def test_commands_that_begin_late_are_named(tmp_path: Path) -> None:
+    gripper = Topic("/gripper/command", strangers.DOUBLE, 20, numbers(strangers.width), begin_s=2.6)
+    bag = record(tmp_path / "bag", (*ARM, gripper))
+    assert any("/gripper/command gives its first command 2." in note for note in inspect(bag).notes)
+
+
+def test_streams_that_begin_late_are_seen(tmp_path: Path) -> None:
+    """A minute of everything else must not hide them."""
+    slow = [topic._replace(rate_hz=10) for topic in (STATES, COMMANDS)]
+    bag = record(tmp_path / "bag", (CAMERA._replace(rate_hz=5, begin_s=65.0), *slow), seconds=70.0)
+    proposal = inspect(bag)
+    assert proposal.recording is not None, proposal.missing
+    assert any("/camera/image_raw begin up to 65" in note for note in proposal.notes)
+    (episode,), verdict = decode_bag(bag, proposal.recording)
+    assert episode.usable.sum() > 20, str(verdict)
+
+
+def as_recorded_long_ago(bag: Path) -> Path:
+    """Topics without a leading slash and types without `msg`, as the first recorders wrote them."""
+    with sqlite3.connect(next(bag.glob("*.db3"))) as database:
+        database.execute("UPDATE topics SET name = ltrim(name, '/'), type = replace(type, '/msg/', '/')")
+    information = yaml.safe_load((bag / "metadata.yaml").read_text())
+    for entry in information["rosbag2_bagfile_information"]["topics_with_message_count"]:
+        about = entry["topic_metadata"]
+        about["name"], about["type"] = about["name"].lstrip("/"), about["type"].replace("/msg/", "/")
+    (bag / "metadata.yaml").write_text(yaml.safe_dump(information))
+    return bag
+
+
+def test_early_types_and_names_are_read(tmp_path: Path) -> None:
+    bag = as_recorded_long_ago(record(tmp_path / "bag", ARM, storage="sqlite3"))
+    proposal = inspect(bag)
+    assert proposal.recording is not None, proposal.missing
+    assert set(proposal.uses) == {"/camera/image_raw", "/joint_states", "/arm_controller/joint_trajectory"}
+    (episode,), verdict = decode_bag(bag, proposal.recording)
+    assert episode.usable[1:].all() and episode.ticks > 20, str(verdict)

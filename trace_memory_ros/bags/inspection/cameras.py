@@ -1,0 +1,126 @@
+"""Which topics are cameras: one for each, colour or grey before depth, raw before packed, pictures before video."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.bags.inspection.proposal import Proposal
+from trace_memory_ros.bags.inspection.words import camera_name, is_picture_word, unique, words
+from trace_memory_ros.bags.survey import IMAGES, TopicSurvey
+
+DEPTHS = ("16UC1", "32FC1")
+PACKINGS = ("compressed", "zstd", "theora", "ffmpeg", "compresseddepth")
+"""Last parts of the topics that image_transport makes of a camera's."""
+DEPTH_RANGE_M = [0.2, 3.0]
+VIDEO_NEEDS = 'video needs PyAV: pip install "trace_memory_ros[video]"'
+SAME_STAMPS = 0.5
+"""Share of equal stamps from which on two topics show the same pictures."""
+
+
+@dataclass
+class Camera:
+    """A camera of the proposal. topic: absolute."""
+
+    name: str
+    topic: str
+    found: TopicSurvey
+    transport: str
+    depth: bool = False
+
+
+def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
+    """The cameras to use, by topic; `why` gets a reason for every other one that the package can read."""
+    all_ = [_camera(topic, found) for topic, found in proposal.topics.items() if _has_pictures(found)]
+    fit: list[Camera] = []
+    for one in sorted(all_, key=_preference):
+        refusal = one.found.refused.get(one.found.main_format, "")
+        repeated = next((other for other in fit if _repeats(one, other)), None)
+        if refusal:
+            why[one.topic] = refusal
+        elif repeated is not None:
+            why[one.topic] = f"repeats {repeated.topic}"
+        else:
+            fit.append(one)
+    kinds = [[c for c in fit if test(c)] for test in (_is_picture, _is_video, lambda camera: camera.depth)]
+    chosen = next((kind for kind in kinds if kind), [])
+    for one in fit:
+        if one not in chosen:
+            why[one.topic] = "depth" if one.depth else "video"
+    if chosen and not _is_picture(chosen[0]):
+        proposal.notes.append(f"no colour or grey images: {'depth' if chosen[0].depth else 'video'} is taken")
+    if any(_is_video(one) for one in chosen):
+        proposal.notes.append(VIDEO_NEEDS)
+    return _named(sorted(chosen, key=lambda camera: camera.topic), proposal)
+
+
+def _named(chosen: list[Camera], proposal: Proposal) -> list[Camera]:
+    taken: list[str] = []
+    for one in chosen:
+        one.name = unique(camera_name(proposal.named(one.topic)), taken)
+        taken.append(one.name)
+        proposal.uses[one.topic] = f"camera {one.name}"
+    return chosen
+
+
+def _has_pictures(found: TopicSurvey) -> bool:
+    return found.info.type_name in IMAGES and found.readable
+
+
+def _camera(topic: str, found: TopicSurvey) -> Camera:
+    return Camera(camera_name(topic), topic, found, IMAGES[found.info.type_name], is_depth(topic, found))
+
+
+def is_depth(topic: str, found: TopicSurvey) -> bool:
+    """Whether the images are distances."""
+    layout = found.main_format
+    return layout.startswith(DEPTHS) or "compressedDepth" in layout or (layout[:6] == "mono16" and _says_depth(topic))
+
+
+def _says_depth(topic: str) -> bool:
+    return "depth" in words(topic)
+
+
+def _is_picture(camera: Camera) -> bool:
+    return camera.transport in ("raw", "compressed") and not camera.depth
+
+
+def _is_video(camera: Camera) -> bool:
+    return camera.transport not in ("raw", "compressed")
+
+
+def _preference(camera: Camera) -> tuple[int, bool, bool, str]:
+    """Raw images first; of one camera's, colour before grey and the plain ones before rectified ones."""
+    order = list(IMAGES.values()).index(camera.transport)
+    return order, camera.found.main_format.startswith("mono"), "rect" in words(camera.topic), camera.topic
+
+
+def _repeats(one: Camera, other: Camera) -> bool:
+    """Whether two topics show one camera's pictures: as image_transport names them, or by name and stamps."""
+    parent, _, last = one.topic.rpartition("/")
+    if last.lower() in PACKINGS and parent == other.topic:
+        return True
+    return one.depth == other.depth and _place(one.topic) == _place(other.topic) and _stamped_alike(one, other)
+
+
+def _place(topic: str) -> tuple[str, ...]:
+    """The camera's part of a topic: without the last parts that only say that there are pictures."""
+    parts = [part for part in topic.split("/") if part]
+    while parts and (is_picture_word(parts[-1]) or parts[-1].lower() in PACKINGS):
+        parts.pop()
+    return tuple(parts)
+
+
+def _stamped_alike(one: Camera, other: Camera) -> bool:
+    """Copies of an image have its stamp; cameras that are triggered together have it too, so names count first."""
+    first, second = (_stamps(camera.found) for camera in (one, other))
+    shared = len(np.intersect1d(first, second, assume_unique=True))
+    return shared > SAME_STAMPS * min(len(first), len(second)) and shared > 0
+
+
+def _stamps(found: TopicSurvey) -> NDArray[np.int64]:
+    stamps: NDArray[np.int64] = np.unique(np.concatenate([np.array(bag, dtype=np.int64) for bag in found.stamps_ns]))
+    kept: NDArray[np.int64] = stamps[stamps != 0]
+    return kept

@@ -1,0 +1,212 @@
+"""Proposes a recording configuration from what a bag, or a folder of them, holds, and names what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trace_memory_ros.bags.differences import differences
+from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.inspection import words
+from trace_memory_ros.bags.inspection.cameras import Camera, cameras
+from trace_memory_ros.bags.inspection.commands import BASE, GRIPPER, HAND, CommandPart, command_parts
+from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, episode_rule, episode_topic
+from trace_memory_ros.bags.inspection.passed_over import passed_over
+from trace_memory_ros.bags.inspection.proposal import Plain, Proposal, Surveys
+from trace_memory_ros.bags.inspection.stamps import stamps
+from trace_memory_ros.bags.inspection.state import StateStream, state_streams
+from trace_memory_ros.bags.rates import deadline_ms, stale_after_ms, tick_period_ms
+from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.survey import TopicSurvey, merged, survey
+from trace_memory_ros.files.strict import ConfigError
+
+LATE_NS = 2_000_000_000
+
+Named = Callable[[str], str]
+Used = Camera | StateStream | CommandPart
+
+
+def inspect(bag: str | Path) -> Proposal:
+    """Propose a configuration for bags like this one. Raises BagFault for a bag that cannot be read."""
+    with BagReader(bag) as reader:
+        topics = survey(reader)
+        proposal = Proposal(str(bag), topics, faults=reader.faults)
+    _fill(proposal)
+    return proposal
+
+
+def inspect_bags(folder: str | Path, bags: Sequence[Path]) -> Proposal:
+    """Propose one configuration for all `bags` of `folder`, and say what is otherwise in which of them.
+
+    A topic counts where at least half of the bags hold it. A bag that cannot be read is left out and in `faults`.
+    Raises BagFault where none can.
+    """
+    surveys: dict[str, Surveys] = {}
+    faults: list[BagFault] = []
+    for bag in bags:
+        try:
+            with BagReader(bag) as reader:
+                surveys[str(bag.relative_to(folder))] = survey(reader)
+                faults += reader.faults
+        except BagFault as fault:
+            faults += [*fault.also, fault]
+    if not surveys:
+        nothing = BagFault(folder, f"holds {len(bags)} bags of which none can be read", "folder", faults[0].remedy)
+        nothing.also = tuple(faults)
+        raise nothing
+    proposal = Proposal(f"{folder} ({len(surveys)} bags)", merged(list(surveys.values())), faults=faults)
+    rare = _drop_rare(proposal, surveys)
+    _fill(proposal)
+    proposal.differences = {
+        name: found
+        for name, topics in surveys.items()
+        if (found := differences(topics, proposal.topics, proposal.uses, rare))
+    }
+    return proposal
+
+
+def _drop_rare(proposal: Proposal, surveys: Mapping[str, Surveys]) -> set[str]:
+    """Leave out topics that less than half of the bags hold; returns those that could have been used."""
+    holders = {name: sum(name in topics for topics in surveys.values()) for name in proposal.topics}
+    rare = {name for name, count in holders.items() if 2 * count < len(surveys)}
+    used = {name for name in rare if proposal.topics[name].readable}
+    for name in sorted(used):
+        proposal.notes.append(f"{name} is in {holders[name]} of {len(surveys)} bags and left out")
+    proposal.topics = {name: found for name, found in proposal.topics.items() if name not in rare}
+    return used
+
+
+def _fill(proposal: Proposal) -> None:
+    """Propose from the topics, and say what is missing and what a person should decide."""
+    noted = len(proposal.notes)
+    chosen = _choose(proposal)
+    proposal.namespace = _namespace(list(proposal.uses)) if chosen.seen and chosen.streams else ""
+    if proposal.namespace:
+        # Once more, with names that leave it out.
+        proposal.uses, proposal.notes = {}, proposal.notes[:noted]
+        chosen = _choose(proposal)
+    seen, streams, parts = chosen.seen, chosen.streams, chosen.parts
+    _name_missing(proposal, seen, streams, parts)
+    named = proposal.named
+    tick_ms = _tick_ms(seen, streams, parts)
+    used: list[Used] = [*seen, *streams, *parts]
+    stamped = stamps(proposal, [one.topic for one in used])
+
+    def stale_ms(found: TopicSurvey) -> int:
+        return stale_after_ms(found.period_ms or 0.0, tick_ms, found.longest_ms)
+
+    taken = [one.name for one in used if one.name]
+    proposal.passed_over = passed_over(proposal, chosen.why, stale_ms, taken)
+    if not seen or not streams:
+        return
+    _note_late(proposal, [*seen, *streams])
+    observation = {
+        "cameras": [_camera(one, named, stamped, stale_ms) for one in seen],
+        "streams": [_stream(one, named, stamped, stale_ms) for one in streams],
+        "units": {f"{one.name}.{field}": unit for one in streams for field, unit in one.units.items()},
+        "tick_period_ms": tick_ms,
+        "deadline_ms": deadline_ms(one.found.period_ms or 0.0 for one in used[: len(seen) + len(streams)]),
+    }
+    plain: Plain = {"namespace": proposal.namespace, "observation": observation}
+    if parts:
+        plain["actions"] = [_part(one, named, stamped) for one in parts]
+    rule = episode_rule(proposal, named(chosen.episodes) if chosen.episodes else "", seen[0].found)
+    plain["episodes"] = {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
+    if (annotated := branch_rule(named(chosen.branches) if chosen.branches else "")) is not None:
+        plain["branches"] = {"topic": annotated.topic}
+    try:
+        proposal.recording = RecordingConfig.from_dict(plain, "proposal")
+    except ConfigError as error:
+        proposal.missing.append(f"a configuration that holds together: {error}")
+
+
+class _Chosen(NamedTuple):
+    """What the topics are taken for. why: reasons for those that are not used."""
+
+    seen: list[Camera]
+    streams: list[StateStream]
+    parts: list[CommandPart]
+    episodes: str
+    branches: str
+    why: dict[str, str]
+
+
+def _choose(proposal: Proposal) -> _Chosen:
+    why: dict[str, str] = {}
+    seen = cameras(proposal, why)
+    streams = state_streams(proposal, why)
+    parts = command_parts(proposal, streams, why)
+    return _Chosen(seen, streams, parts, episode_topic(proposal), branch_topic(proposal), why)
+
+
+def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStream], parts: list[CommandPart]) -> None:
+    if not seen:
+        proposal.missing.append("a camera: no sensor_msgs/Image or CompressedImage topic that can be decoded")
+    unmeasured = any(not owner for part in parts for owner, thing in part.covers if thing not in (BASE, HAND, GRIPPER))
+    if not streams or (unmeasured and not any(one.joints for one in streams)):
+        proposal.missing.append(
+            "joint positions: no sensor_msgs/JointState topic with a position per name, nor another that tells them"
+        )
+    if not parts:
+        proposal.missing.append(
+            "commands: no trajectory_msgs/JointTrajectory topic, nor one of joint states, numbers, velocities or poses "
+            "that is named like a command; without them a bag can be replayed and evaluated, not learned from"
+        )
+
+
+def _namespace(topics: list[str]) -> str:
+    """What all topics that are used begin with; empty for nothing."""
+    split = [topic.strip("/").split("/")[:-1] for topic in topics]
+    shared = []
+    for parts in zip(*split, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return "/".join(shared)
+
+
+def _tick_ms(seen: list[Camera], streams: list[StateStream], parts: list[CommandPart]) -> int:
+    def periods(found: Sequence[Used]) -> list[float]:
+        return [one.found.period_ms or 0.0 for one in found]
+
+    joints = [one for one in streams if one.joints and one.use != "gripper"]
+    return tick_period_ms(periods(seen), periods(joints or streams), periods(parts))
+
+
+def _camera(one: Camera, named: Named, stamped: Mapping[str, str], stale_ms: Callable[[TopicSurvey], int]) -> Plain:
+    plain: Plain = {"name": one.name, "topic": named(one.topic), "transport": one.transport}
+    return {**plain, "stale_after_ms": stale_ms(one.found), **_stamp(one.topic, stamped)}
+
+
+def _stream(
+    one: StateStream, named: Named, stamped: Mapping[str, str], stale_ms: Callable[[TopicSurvey], int]
+) -> Plain:
+    plain: Plain = {"name": one.name, "topic": named(one.topic), "type": one.found.info.type_name}
+    plain |= {"select": one.select} if one.select else {}
+    return {**plain, "stale_after_ms": stale_ms(one.found), **_stamp(one.topic, stamped)}
+
+
+def _part(one: CommandPart, named: Named, stamped: Mapping[str, str]) -> Plain:
+    plain: Plain = {"name": one.name} if one.name else {}
+    plain |= {"topic": named(one.topic), "type": one.found.info.type_name, "select": one.select}
+    return {**plain, **_stamp(one.topic, stamped), **({"units": one.units} if one.units else {})}
+
+
+def _stamp(topic: str, stamped: Mapping[str, str]) -> dict[str, Any]:
+    return {"stamp": "received"} if stamped[topic] == "received" else {}
+
+
+def _note_late(proposal: Proposal, used: Sequence[Used]) -> None:
+    """Streams of a bag that begin long after the others."""
+    if any(len(one.found.logs_ns) != 1 or not one.found.logs_ns[0] for one in used):
+        return
+    begins = {one.topic: one.found.logs_ns[0][0] for one in used}
+    first = min(begins, key=lambda topic: begins[topic])
+    late = {topic: (begin - begins[first]) / 1e9 for topic, begin in begins.items() if begin - begins[first] > LATE_NS}
+    if late:
+        last = max(late, key=lambda topic: late[topic])
+        proposal.notes.append(
+            f"{words.listed([*late])} begin up to {late[last]:.1f} s after {first}: ticks before them cannot be used"
+        )
