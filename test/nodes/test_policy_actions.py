@@ -126,6 +126,10 @@ def test_a_type_without_a_header_is_commanded_without_a_stamp(hearer: Hearer) ->
         twist = hearer.heard[WHEELS.topic][-1]
         np.testing.assert_array_equal(np.float32([twist.linear.x, twist.angular.z]), expected)
         assert (twist.linear.y, twist.angular.x) == (0.0, 0.0)
+        assert twist.linear.x and twist.angular.z
+    hearer.act_on(7, status=ConditionStatus.STALE, reason="an eye is silent")
+    held = hearer.heard[WHEELS.topic][-1]
+    assert held == type(held)()  # a base that is told nothing new must stop, not drive on
 
 
 @pytest.mark.parametrize("hearer", ["relative"], indirect=True)

@@ -11,12 +11,12 @@ from trace_memory_ros.nodes.policy.publishing import Messages
 class CommandOutput:
     """Commands of an episode and how many came to what.
 
-    publish: sends messages with the stamp of the tick they answer. fault: called with the source and text of a
-    fault. hold_ms: how long the last command is repeated.
+    publish: sends messages with the stamp of the tick they answer, and whether they are repeated to hold the robot.
+    fault: called with the source and text of a fault. hold_ms: how long the last command is repeated.
     """
 
     def __init__(
-        self, publish: Callable[[Messages, int], None], fault: Callable[[str, str], None], hold_ms: int
+        self, publish: Callable[[Messages, int, bool], None], fault: Callable[[str, str], None], hold_ms: int
     ) -> None:
         self._send = publish
         self._fault = fault
@@ -66,4 +66,4 @@ class CommandOutput:
         assert self._messages is not None
         self.counts[counted] += 1
         self._last_stamp_ns = stamp_ns
-        self._send(self._messages, stamp_ns)
+        self._send(self._messages, stamp_ns, counted == "holds")
