@@ -6,6 +6,7 @@ A file that was cut off, or whose middle is damaged, gives what can still be rea
 from __future__ import annotations
 
 import heapq
+from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -157,12 +158,11 @@ class McapFile:
     def _look_into(self, index: int) -> None:
         """Enter what a block's content says."""
         block = self._blocks[index]
-        counts: Counter[int] = Counter()
-        first, last = 2**64, -1
+        numbers, times = array("H"), array("Q")
         for number, log_ns, _, _ in self._records(index, block, ALL_IDS):
-            counts[number] += 1
-            first, last = min(first, log_ns), max(last, log_ns)
-        span = Span(first, last, counts) if counts else Span(0, 0, {})
+            numbers.append(number)
+            times.append(log_ns)
+        span = Span(min(times), max(times), Counter(numbers)) if times else Span(0, 0, {})
         self._blocks.put(index, span, True)
         self._compare_times(block, span)
 
