@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,16 @@ def test_files_of_several_frames_are_unpacked_whole(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_bytes() == b"onetwo"
     (tmp_path / "a").write_bytes(zstd.compress(b"one") + b"rubbish")
     assert "damaged" in unpack_file(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_file_that_is_packed_well_takes_little_memory(tmp_path: Path) -> None:
+    size = 2**28
+    (tmp_path / "a").write_bytes(zstd.compress(bytes(size)) + zstd.compress(b"end"))
+    tracemalloc.start()
+    assert unpack_file(tmp_path / "a", tmp_path / "b") == ""
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / "b").stat().st_size == size + 3 and most < 2**25
 
 
 def test_another_reader_reads_what_the_writer_wrote(tmp_path: Path) -> None:

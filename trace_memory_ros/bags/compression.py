@@ -59,10 +59,12 @@ def unpack_file(source: Path, target: Path) -> str:
     with source.open("rb") as packed, target.open("wb") as out:
         while block := packed.read(_STEP):
             try:
-                out.write(engine.decompress(block))
-                while engine.eof and (rest := engine.unused_data):
-                    engine = zstd.ZstdDecompressor()
-                    out.write(engine.decompress(rest))
+                out.write(engine.decompress(block, _STEP))
+                # What is packed well unpacks to a thousand times its size.
+                while not engine.needs_input and (not engine.eof or engine.unused_data):
+                    rest = engine.unused_data
+                    engine = zstd.ZstdDecompressor() if engine.eof else engine
+                    out.write(engine.decompress(rest, _STEP))
             except (zstd.ZstdError, EOFError) as error:
                 return f"zstd data are damaged ({error})"
         if not engine.eof:
