@@ -70,6 +70,13 @@ def test_an_hour_is_found_near_what_is_expected() -> None:
     assert found is not None and abs(found / SECOND_NS - 3600.4) <= 0.02
 
 
+def test_a_long_episode_of_slow_motion_tells_it_too() -> None:
+    steps = np.random.default_rng(0).normal(0.0, 0.01, (30_000, 7))
+    times, path = BEGIN_NS + np.arange(30_000) * 20_000_000, steps.cumsum(axis=0)
+    found = shift_by_motion(Motion(times, path, times + 300_000_000, path))
+    assert found is not None and abs(found / SECOND_NS - 0.3) <= 0.02
+
+
 def test_joints_that_stand_do_not_count() -> None:
     found = shift_by_motion(motion(0.7, standing=2, noise=0.002))
     assert found is not None and abs(found / SECOND_NS - 0.7) <= 0.03

@@ -21,8 +21,8 @@ CLEAR_NS = 500_000_000
 LEAST_MOTION = 0.02
 """rad, m, or per second: what moves less stands."""
 LEAST_TICKS, MOST_TICKS = 10, 2000
-UNLIKE = 0.2
-"""Share of the motion that commands at their best shift may leave unexplained."""
+UNLIKE, CLEARLY = 0.2, 0.001
+"""Share of the motion that commands at their best shift may leave unexplained, and by how much more others must."""
 
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -101,7 +101,7 @@ def shift_by_motion(motion: Motion, around_ns: int = 0, within_ns: int = WITHIN_
     best = int(found.argmin())
     rivals = found[np.abs(shifts - shifts[best]) > CLEAR_NS]
     at_edge = min(shifts[best] - shifts[0], shifts[-1] - shifts[best]) < CLEAR_NS
-    if at_edge or found[best] > UNLIKE or rivals.min() < 3 * found[best] + 0.01:
+    if at_edge or found[best] > UNLIKE or rivals.min() < 3 * found[best] + CLEARLY:
         return None
     fine = np.arange(shifts[best] - COARSE_NS, shifts[best] + COARSE_NS + 1, FINE_NS)
     return int(fine[int(np.argmin([unlike(int(shift)) for shift in fine]))])
