@@ -44,4 +44,4 @@ def test_a_table_shows_what_was_found() -> None:
     robots = {"arm": {"inspect": {}, "gru": done}}
     decided, live = study.tables({"episodes": 48, "fresh": 20, "seconds": 8.0, "robots": robots})
     assert [list(column.cells) for column in decided.columns] == [["arm"], ["15/20 (0.53 to 0.89)"]]
-    assert [list(column.cells)[0] for column in live.columns] == ["arm", "gru", "80", "80", "79, 80", "0"]
+    assert [next(iter(column.cells)) for column in live.columns] == ["arm", "gru", "80", "80", "79, 80", "0"]

@@ -14,13 +14,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.observation.images import rvl
 from trace_memory_ros.observation.images.depth import depth_to_rgb
 from trace_memory_ros.observation.images.files import PNG, described, file_head, unpack
 from trace_memory_ros.observation.images.sizes import prepare
 from trace_memory_ros.observation.images.types import Image, ImageError, Range
 
 HEADER = struct.Struct("<iff")
+RVL_HEADER = struct.Struct("<II")
+"""Width and height, before the code."""
 _NAME = "compresseddepth"
 _MILLIMETRES, _INVERSE = ("16UC1", "mono16"), ("32FC1",)
 _MOST_PIXELS = 2**26
@@ -57,7 +58,10 @@ class PackedDepth:
     def _values(self) -> NDArray[np.uint16]:
         stream = self.data[HEADER.size :]
         if _is_rvl(self.format):
-            values = rvl.decode(bytes(stream[rvl.HEADER.size :]), self.size[0] * self.size[1])
+            # Loads a compiler, which few cameras need.
+            from trace_memory_ros.observation.images import rvl
+
+            values = rvl.decode(bytes(stream[RVL_HEADER.size :]), self.size[0] * self.size[1])
             if values is not None:
                 return values.reshape(self.size)
             raise ImageError(f"{described(self.format, len(self.data))} cannot be decoded: check the publisher")
@@ -94,7 +98,7 @@ def _png_size(stream: memoryview) -> tuple[int, int] | None:
 
 
 def _rvl_size(stream: memoryview) -> tuple[int, int] | None:
-    if len(stream) <= rvl.HEADER.size:
+    if len(stream) <= RVL_HEADER.size:
         return None
-    width, height = rvl.HEADER.unpack_from(stream)
+    width, height = RVL_HEADER.unpack_from(stream)
     return height, width

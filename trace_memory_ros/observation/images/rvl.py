@@ -7,14 +7,10 @@ to positive ones. Nibbles fill 32-bit words of little endian from the top.
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-HEADER = struct.Struct("<II")
-"""Width and height, before the code."""
 _MOST_NIBBLES = 6
 
 
