@@ -8,6 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.nodes.message_classes import message_class
@@ -51,10 +52,11 @@ class InputSubscriptions:
 
     A stream that is stamped when received gets the time that the transport gave the message where it was sent: the same
     one in every node, so that two nodes mean the same sample by it. Raises ConfigError for a message type whose package
-    is not there.
+    is not there, and for such a stream on simulated time.
     """
 
     def __init__(self, node: Node, config: ObservationConfig, reliability: str, sink: Sink, after: After) -> None:
+        _check_clock(node, config)
         self._sink = sink
         self._after = after
         self._reliability = reliability
@@ -78,6 +80,15 @@ class InputSubscriptions:
         kind = message_class(stream.message_type, f"stream {name!r} on {stream.topic}")
         callback = on_received if stream.stamp == "received" else on_stamped
         return node.create_subscription(kind, stream.topic, callback, profile)
+
+
+def _check_clock(node: Node, config: ObservationConfig) -> None:
+    received = [stream.name for stream in config.inputs if stream.stamp == "received"]
+    if received and node.get_parameter("use_sim_time").value:
+        raise ConfigError(
+            f"use_sim_time is true and {', '.join(received)} is stamped when received, on the wall clock: publish "
+            "messages with headers, or run on the wall clock"
+        )
 
 
 def header_stamp_ns(message: Any) -> int:
