@@ -27,6 +27,8 @@ SECOND_NS = 1_000_000_000
 LATENCY_S = {"camera": 0.018, "command": 0.001}
 LAG_S = 0.06
 """By how much an arm is behind its commands."""
+CUE_SHARE = 0.25
+"""Of an episode, for which the panel is shown."""
 TURN = 0.5
 
 Numbers = NDArray[np.float64]
@@ -135,7 +137,7 @@ class Play:
 
     def _picture(self, t: float) -> NDArray[np.uint8]:
         picture = np.roll(self._ground, round(20 * t), axis=1)
-        if self.cue_s <= t < self.cue_s + 0.12 * self.seconds:
+        if self.cue_s <= t < self.cue_s + CUE_SHARE * self.seconds:
             height, width = self.robot.picture_px
             top, left = self._place
             picture[top : top + height // 2, left : left + width // 2] = COLOURS[self.side]
