@@ -41,9 +41,8 @@ class FirstFrameMemory(Memory):
         """Keep the content, if it is the first."""
         kept, full = state
         first = 1.0 - full
-        route = torch.ones_like(full)
-        record = WriteRecord(route, first, first[:, 0], torch.zeros_like(first[:, 0]), first[:, 0] > 0)
-        return (torch.where(full > 0, kept, x.content), route), record
+        record = WriteRecord.ungated(first, first)._replace(wrote=first[:, 0] > 0)
+        return (torch.where(full > 0, kept, x.content), torch.ones_like(full)), record
 
     def read(self, x: MemoryInput, state: State) -> Readout:
         """The first content, at width d; zero before it."""
@@ -64,6 +63,5 @@ class FirstFrameMemory(Memory):
         contents = torch.where(full[:, None] > 0, kept[:, None], torch.where(seen, found, torch.zeros_like(found)))
         flags = seen.to(kept.dtype)
         strength = firsts.to(kept.dtype)[..., None]
-        ones = torch.ones_like(strength)
-        record = WriteRecord(ones, strength, (before == 0).to(kept.dtype), torch.zeros_like(strength[..., 0]), firsts)
+        record = WriteRecord.ungated((before == 0).to(kept.dtype)[..., None], strength)._replace(wrote=firsts)
         return (contents, flags), (contents[:, -1], flags[:, -1]), record
