@@ -15,7 +15,9 @@ CONFIGS = Path(__file__).parents[2] / "config" / "robots"
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", ROBOTS)
-def test_a_strangers_robot_from_its_bags_to_live_commands(name: str, tmp_path: Path) -> None:
+def test_a_strangers_robot_from_its_bags_to_live_commands(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figures = study.run(tmp_path, True, (name,), tuple(study.MEMORIES), 6, 2)
     found = figures["robots"][name]
     shipped = RecordingConfig.load(CONFIGS / f"{name}.yaml")
@@ -25,6 +27,10 @@ def test_a_strangers_robot_from_its_bags_to_live_commands(name: str, tmp_path: P
     assert len(inspected["state"]) == shipped.observation.state_dim
     assert shipped.actions is not None and len(inspected["actions"]) == len(shipped.actions.names)
     assert done["decisions"] == figures["fresh"] == 2
+    received = [part.topic for part in shipped.actions.parts if part.stamp == "received"]
+    printed = capsys.readouterr().out
+    assert all(f"/{topic}" in printed.split("without stamps of their own")[-1] for topic in received)
+    assert ("without stamps of their own" in printed) == bool(received)
     ticks = int(figures["seconds"] * 1e3) // ROBOTS[name].tick_ms
     assert done["replay"]["statuses"]["OK"] > 0.9 * ticks
     live = done["live"]

@@ -84,6 +84,21 @@ class RecordingConfig:
         """`log_offset_ms` in ns."""
         return self.log_offset_ms * 1_000_000
 
+    @property
+    def received(self) -> tuple[str, ...]:
+        """Topics whose messages count from when they were received, those of streams first."""
+        streams = [(stream.topic, stream.stamp) for stream in self.observation.inputs]
+        parts = [] if self.actions is None else [(part.topic, part.stamp) for part in self.actions.parts]
+        return tuple(self.topic(topic) for topic, stamp in (*streams, *parts) if stamp == "received")
+
+    @property
+    def clock_note(self) -> str:
+        """What a report has to say of these; empty where every message has a stamp of its own."""
+        if not self.received:
+            return ""
+        offset = f", less {self.log_offset_ms} ms" if self.log_offset_ms else ""
+        return f"without stamps of their own, taken from when they were recorded{offset}: {', '.join(self.received)}"
+
     def topic(self, name: str) -> str:
         """The bag's name of a configured topic: absolute, in the namespace unless it is absolute already."""
         return name if name.startswith("/") else "/" + "/".join(p for p in (self.namespace.strip("/"), name) if p)

@@ -91,6 +91,8 @@ def _try_on(bags: list[Path], recording: RecordingConfig) -> None:
         ticks += sum(e.ticks for e in found)
         usable += sum(int(e.usable.sum()) for e in found)
     print(f"with it: {episodes} episodes, {ticks} ticks, {usable} of them usable")
+    if recording.clock_note:
+        print(recording.clock_note)
 
 
 def _line(episodes: list[BagEpisode], verdict: BagVerdict) -> str:
@@ -142,6 +144,8 @@ def check(args: argparse.Namespace) -> int:
                 seen.add(bag.resolve())
                 say(*_judge(bag, chosen))
     print(", ".join(f"{grades[grade]} {grade.value}" for grade in Grade if grades[grade]))
+    if chosen is not None and chosen.clock_note:
+        print(chosen.clock_note)
     return 1 if grades[Grade.UNUSABLE] else 0
 
 

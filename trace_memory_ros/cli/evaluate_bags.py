@@ -59,6 +59,8 @@ def evaluate_from(args: argparse.Namespace) -> int:
     }
     path = write_summary(out, command, figures)
     show(evaluation)
+    if recording.clock_note:
+        console.print(recording.clock_note, highlight=False, markup=False, soft_wrap=True)
     for sentence in found.sentences:
         console.print(sentence, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(f"report {page}, figures {path}, evidence {evidence}", highlight=False, soft_wrap=True)

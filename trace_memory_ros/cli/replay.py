@@ -55,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     outputs.check(summary, COMMAND, "--summary")
     parity = replay_to_bag(replay, out)
     print_report(replay.report, parity, bool(replay.live))
+    if replay.recording.clock_note:
+        print(replay.recording.clock_note)
     figures = {"mechanism": runtime.config.mechanism, "model_id": runtime.model_id, **replay.report.figures()}
+    figures["stamped_when_received"] = list(replay.recording.received)
     figures["parity"] = None if parity is None else parity.figures()
     path = write_summary(outputs.claim(summary, COMMAND, "--summary"), f"{COMMAND} {args.bag.name}", figures)
     if out is not None:

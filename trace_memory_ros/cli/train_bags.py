@@ -33,7 +33,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     data, failed = _decode(args, recording)
     plan = prepare_run(data, recording, asked, given)
     config = prepared_config(asked, plan)
-    _describe(data, plan)
+    _describe(data, plan, recording)
     config.write(folder)
     fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
     figures = fitted.figures()
@@ -43,6 +43,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         "labels": list(data.labels),
         "clock": plan.design.clock.to_dict(),
         "writes_per_episode": plan.writes,
+        "stamped_when_received": list(recording.received),
         "failed_bags": [fault.to_dict() for verdict in failed for fault in verdict.faults],
         "left_out": [list(entry) for entry in data.left_out],
     }
@@ -91,7 +92,7 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
         yield f"policy {design.policy}: {options}"
 
 
-def _describe(data: BagData, plan: Prepared) -> None:
+def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None:
     """Say what is learned from, and what cannot be done for want of annotations."""
     table = Table("", "episodes", "ticks", "branches", box=None)
     for name, builder in (("training", plan.training), ("held out", plan.held_out)):
@@ -108,6 +109,8 @@ def _describe(data: BagData, plan: Prepared) -> None:
         for name, std, on, least in zip(names, state.std, state.active, plan.design.least_state, strict=True)
         if on and std <= least
     ]
+    if recording.clock_note:
+        lines.append(recording.clock_note)
     if still:
         lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
     if not data.labels:

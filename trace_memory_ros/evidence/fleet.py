@@ -144,6 +144,8 @@ def evaluate_bags(
         failed += (FailedBag(**entry) for entry in found["failed"])
     failed = [replace(entry, bag=given.get(Path(entry.bag), entry.bag)) for entry in failed]
     settings = {**plan.settings.to_dict(), "bags": len(given)}
+    if plan.recording.received:
+        settings["stamped_when_received"] = ", ".join(plan.recording.received)
     return Evaluation(facts, settings, tuple(episodes), tuple(failed), figures_of(episodes))
 
 

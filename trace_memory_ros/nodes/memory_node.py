@@ -20,6 +20,7 @@ from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.memory.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.observation.alignment import Verdict
+from trace_memory_ros.observation.config import StreamConfig
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import ConditionStatus
@@ -70,7 +71,7 @@ class MemoryNode(ManagedNode):
         self._timers_made = [self._deadline.timer, report]
         self.get_logger().info(
             f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, "
-            f"streams {', '.join(self._streams)}"
+            f"streams {', '.join(_called(stream) for stream in config.inputs)}"
         )
 
     def activate(self) -> None:
@@ -190,6 +191,11 @@ class MemoryNode(ManagedNode):
         error = f"condition {self._status.name}: {self._reason}" if self._status != ConditionStatus.OK else ""
         array = diagnostic_array(self, self._health, values | ({"waiting for": waiting} if waiting else {}), error)
         self._diagnostics.publish(array)
+
+
+def _called(stream: StreamConfig) -> str:
+    """A stream's name, and that its messages have no stamp of their own."""
+    return f"{stream.name} (stamped when received)" if stream.stamp == "received" else stream.name
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
