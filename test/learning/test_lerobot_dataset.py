@@ -104,7 +104,7 @@ def test_lerobot_reads_the_dataset_as_its_own(tmp_path: Path) -> None:
     assert np.array_equal(frame["action"].numpy(), second.actions[2:5])
     assert np.array_equal((frame["observation.images.eye_0"] * 255).round().numpy().astype(np.uint8).transpose(1, 2, 0),
                           second.images[2, 0])  # fmt: skip
-    assert dataset.meta.features["observation.state"]["names"] == list(config.observation.state_names)
+    assert dataset.meta.features["observation.state"]["names"] == list(config.observation.state)
 
 
 def test_frames_of_any_rate_lie_on_its_grid(tmp_path: Path) -> None:
