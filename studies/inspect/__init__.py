@@ -1,0 +1,1 @@
+"""What looking into a large bag costs."""
