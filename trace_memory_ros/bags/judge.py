@@ -140,6 +140,12 @@ def _command_faults(
         remedy = "set stamp: received to take the times at which they were recorded, or stamp every command"
         yield BagFault(span.bag, what, where, remedy)
     without = np.isnan(labels).any(axis=1) if labels is not None else np.zeros(0, dtype=bool)
+    first = int((~without).argmax()) if not without.all() else 0
+    config = ticks.observer.config
+    received = "received" in {commands.part.stamp, *(stream.stamp for stream in config.inputs)}
+    if received and first * config.tick_period_ms <= RAGGED_MS:
+        # A command that is dated when it comes answers the tick before: the first ticks have none.
+        without[:first] = False
     if without.any():
         what = f"{int(without.sum())} of {without.size} ticks have no command that can be used"
         remedy = "record the commands from the episode's begin; those ticks cannot be learned from"
