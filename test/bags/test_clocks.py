@@ -16,6 +16,7 @@ from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict, Grade
+from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import EpisodeRule, RecordingConfig
 from trace_memory_ros.learning.bags.data import from_episodes
 from trace_memory_ros.learning.bags.training import read_bags
