@@ -139,7 +139,7 @@ def _command_faults(
         what = f"{commands.unstamped} of {commands.received} commands have a stamp of zero: they are not used"
         remedy = "set stamp: received to take the times at which they were recorded, or stamp every command"
         yield BagFault(span.bag, what, where, remedy)
-    without = np.isnan(labels).any(axis=1) if labels is not None else np.zeros(0, dtype=bool)
+    without = np.zeros(0, dtype=bool) if labels is None else np.asarray(np.isnan(labels).any(axis=1))
     first = int((~without).argmax()) if not without.all() else 0
     config = ticks.observer.config
     received = "received" in {commands.part.stamp, *(stream.stamp for stream in config.inputs)}
