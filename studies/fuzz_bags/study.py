@@ -177,7 +177,10 @@ def judge(index: int, mutation: str, bag: Path, recording: Any) -> Decoded:
     vague = [fault for fault in verdict.faults if not (fault.what and fault.where and fault.remedy)]
     # A first image with a later stamp moves the grid, and its last tick beyond the end.
     moved = sum(0 < int(episode.stamps_ns[0]) - BEGIN_NS < PERIOD_NS for episode in episodes)
-    ticks = sum(episode.ticks + episode.unfinished for episode in episodes) + moved
+    # A report whose phase was changed says that the episode was not yet running: what the bag says counts.
+    begins = [episode.span.begin_stamp_ns for episode in episodes if episode.span.bounded]
+    later = sum(max(0, begin - BEGIN_NS) // PERIOD_NS for begin in begins)
+    ticks = sum(episode.ticks + episode.unfinished for episode in episodes) + moved + later
     if vague or (not verdict.ok and not verdict.faults):
         failure, text = UNCLEAR, str(verdict)
     elif verdict.grade is Grade.OK and (ticks < TICKS or not all(e.usable[STARTING:].all() for e in episodes)):

@@ -126,3 +126,12 @@ def test_lags_are_medians_and_are_compared_beside_each_other() -> None:
     alone = ClockMarks()
     alone.note(BEGIN_NS + 7, BEGIN_NS)
     assert alone.lag_ns == 7 and alone.lag_beside(alone) == 0
+
+
+def test_times_that_no_clock_tells_say_nothing() -> None:
+    marks = ClockMarks()
+    for log_ns, stamp_ns in ((2**64 - 1, 5), (5, -(2**63)), (2**63, 2**63 - 1)):
+        marks.note(log_ns, stamp_ns)
+    assert marks.lag_ns is None
+    marks.note(1_000, 400)
+    assert marks.lag_ns == 600

@@ -24,6 +24,9 @@ LEAST_TICKS, MOST_TICKS = 10, 2000
 UNLIKE, CLEARLY = 0.2, 0.001
 """Share of the motion that commands at their best shift may leave unexplained, and by how much more others must."""
 
+LATEST_NS = 2**62
+"""A century and a half; differences of such times still fit 64 bits. An mcap log time has 64 bits without a sign."""
+
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
@@ -36,7 +39,9 @@ class ClockMarks:
         self._stamps = array("q")
 
     def note(self, log_ns: int, stamp_ns: int) -> None:
-        """A message with its log time and its stamp."""
+        """A message with its log time and its stamp; times that no clock tells are of damaged ones, and say nothing."""
+        if max(abs(log_ns), abs(stamp_ns)) > LATEST_NS:
+            return
         self._logs.append(log_ns)
         self._stamps.append(stamp_ns)
 
