@@ -12,6 +12,7 @@ from studies.fuzz_bags.mutations import BYTES, FIELDS, KINDS, TICKS, files_of, m
 from studies.fuzz_bags.study import CRASH, HANG, SILENT, UNCLEAR, Decoder, judge, write_files
 from studies.tiny_bags import BEGIN_NS
 from trace_memory_ros.bags import build
+from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault, Grade, verdict_of
 
 
@@ -44,6 +45,7 @@ def test_bags_are_sound_before_they_are_broken(tmp_path: Path, kind) -> None:  #
 class FakeEpisode:
     ticks, unfinished, usable = TICKS - 1, 0, np.ones(TICKS - 1, bool)
     stamps_ns = np.array([BEGIN_NS])
+    span = EpisodeSpan("bag", 0, 0, 1)
 
 
 def test_failures_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
