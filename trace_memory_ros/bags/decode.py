@@ -96,7 +96,7 @@ def _content_of(stream: StreamConfig, definition: str) -> Callable[[Cdr, RawMess
     if isinstance(stream, CameraConfig):
         return _PICTURES[stream.transport]
     assert isinstance(stream, SensorConfig)
-    if isinstance(stream.kind.reader([one.field.name for one in stream.selected]), RecordedReader):
+    if isinstance(stream.reader(), RecordedReader):
         return lambda cdr, raw: Recorded(cdr)
     described = Described(stream.message_type, definition)
     return lambda cdr, raw: Live(described.message(raw.data))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
@@ -20,7 +20,7 @@ from trace_memory_ros.files.strict import (
     require_text,
 )
 from trace_memory_ros.observation.schema1 import is_schema1, upgraded
-from trace_memory_ros.streams.base import StreamType
+from trace_memory_ros.streams.base import Reader, StreamType
 from trace_memory_ros.streams.registry import stream_type
 from trace_memory_ros.streams.select import Select, Selected, frozen, selected
 
@@ -125,10 +125,22 @@ class SensorConfig(StreamConfig):
         """The numbers that are taken from each message, in order."""
         return selected(self.kind, self.select, f"stream {self.name!r}")
 
+    def reader(self) -> Reader:
+        """A reader of these numbers, for the messages of one run."""
+        return self.kind.reader([one.field.name for one in self.selected])
+
     @property
     def channels(self) -> tuple[str, ...]:
         """The numbers' names as state channels, `stream.field`."""
         return tuple(f"{self.name}.{one.name}" for one in self.selected)
+
+
+class _Given(NamedTuple):
+    """A number that a stream gives, and its name as a state channel."""
+
+    channel: str
+    stream: str
+    number: Selected
 
 
 @dataclass(frozen=True)
@@ -167,7 +179,7 @@ class ObservationConfig:
         self._check_channels()
 
     def _check_channels(self) -> None:
-        given = [channel for stream in self.streams for channel in stream.channels]
+        given = [one.channel for one in self._given]
         for name in self.state:
             require_text(name, "ObservationConfig.state entry")
             if name not in given and not name.startswith(MASKED):
@@ -187,10 +199,18 @@ class ObservationConfig:
 
     def _usual_path(self) -> tuple[str, ...]:
         """Positions and base motion; of a robot that tells none of these, everything."""
-        moving = {
-            f"{stream.name}.{one.name}" for stream in self.streams for one in stream.selected if one.field.path
-        } | {name for name, unit in self.units.items() if unit in POSITION_UNITS}
+        moving = {channel for channel, _, one in self._given if one.field.path} | {
+            name for name, unit in self.units.items() if unit in POSITION_UNITS
+        }
         return tuple(name for name in self.state if name in moving) or self.state
+
+    @cached_property
+    def _given(self) -> tuple[_Given, ...]:
+        return tuple(
+            _Given(channel, stream.name, one)
+            for stream in self.streams
+            for channel, one in zip(stream.channels, stream.selected, strict=True)
+        )
 
     @property
     def inputs(self) -> tuple[StreamConfig, ...]:
@@ -210,7 +230,7 @@ class ObservationConfig:
     @cached_property
     def state_units(self) -> tuple[str, ...]:
         """The channels' units; empty for a plain number."""
-        own = {f"{s.name}.{one.name}": one.field.unit for s in self.streams for one in s.selected} | dict(self.units)
+        own = {channel: one.field.unit for channel, _, one in self._given} | dict(self.units)
         return tuple(own.get(name, "") for name in self.state)
 
     @property
@@ -230,29 +250,22 @@ class ObservationConfig:
         Those of the stream that the output names, else all; of these, those of that `field` of a message, else
         positions and base motion, else any.
         """
-        alike = self._alike(output, [(s.name, one) for s in self.streams for one in s.selected])
-        alike = [(s, one) for s, one in alike if f"{s}.{one.name}" in self.state]
+        alike = [given for given in _alike(output, self._given) if given.channel in self.state]
         groups = (
-            [pair for pair in alike if pair[1].field.name == field],
-            [pair for pair in alike if pair[1].field.path],
+            [given for given in alike if given.number.field.name == field],
+            [given for given in alike if given.number.field.path],
             alike,
         )
-        return tuple(f"{s}.{one.name}" for s, one in next((group for group in groups if group), []))
+        return tuple(given.channel for given in next((group for group in groups if group), []))
 
     def channel_moved_by(self, output: str) -> int | None:
         """The state channel that a policy's output moves: the position of that name; None where none or several are.
 
         Of several, the one whose stream the output names: `left.elbow` moves `left.position.elbow`.
         """
-        given = [(s.name, one) for s in self.streams for one in s.selected if one.field.path]
-        names = [name for s, one in self._alike(output, given) if (name := f"{s}.{one.name}") in self.state]
+        moving = [given for given in self._given if given.number.field.path]
+        names = [given.channel for given in _alike(output, moving) if given.channel in self.state]
         return self.state.index(names[0]) if len(names) == 1 else None
-
-    @staticmethod
-    def _alike(output: str, given: list[tuple[str, Selected]]) -> list[tuple[str, Selected]]:
-        """Stream and number of those that are called like an output: of the stream that it names, else of all."""
-        alike = [(s, one) for s, one in given if output == one.output or output.endswith(f".{one.output}")]
-        return [(s, one) for s, one in alike if output == f"{s}.{one.output}"] or alike
 
     def path_of(self, states: NDArray[Any]) -> NDArray[Any]:
         """The path's channels `(..., d_p)` of standardised states `(..., d_s)`."""
@@ -293,6 +306,12 @@ class ObservationConfig:
         if not isinstance(values.get("units", {}), Mapping):
             raise ConfigError(f"{where}.units = {values['units']!r}: must be a mapping of channels to units")
         return cls(**values)
+
+
+def _alike(output: str, given: Sequence[_Given]) -> list[_Given]:
+    """Those that are called like an output: of the stream that it names, else of all."""
+    alike = [one for one in given if output == one.number.output or output.endswith(f".{one.number.output}")]
+    return [one for one in alike if output == f"{one.stream}.{one.number.output}"] or alike
 
 
 def default_arm(base_masked: bool = True) -> ObservationConfig:

@@ -80,7 +80,7 @@ class SampleReader:
     def __init__(self, config: ObservationConfig, defer: bool = False) -> None:
         self.config = config
         self._defer = defer
-        self._readers = {s.name: s.kind.reader([one.field.name for one in s.selected]) for s in config.streams}
+        self._readers = {stream.name: stream.reader() for stream in config.streams}
         self._places = {s.name: _places(config, s) for s in config.streams}
         self._ranges_m = {camera.name: camera.range_m for camera in config.cameras}
         self._decoders = {camera.name: VideoDecoder() for camera in config.cameras if camera.transport in VIDEO}
