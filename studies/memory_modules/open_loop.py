@@ -16,7 +16,7 @@ from studies.memory_modules.expert_episodes import ExpertEpisode
 from trace_memory_ros.learning.branch_accuracy import nearer
 from trace_memory_ros.learning.dataset import increments, signatures
 from trace_memory_ros.memory.base import MemoryInput, Readout
-from trace_memory_ros.observation.encoder import pixels_of
+from trace_memory_ros.vision.encoder import pixels_of
 from trace_memory_ros.observation.images import thumbnails
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.runtime.checkpoint import load
