@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
-from trace_memory_ros.observation.encoder import ContentEncoder
 from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.vision.encoder import ContentEncoder
 
 Losses = dict[str, Tensor]
 

@@ -15,11 +15,11 @@ from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Sta
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import pixels_of
 
 BEFORE_MS = 200
 """How long before a decision reads count as near it."""

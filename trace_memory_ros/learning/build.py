@@ -30,7 +30,6 @@ from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -40,6 +39,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 Pairs = Sequence[tuple[Demonstration, Demonstration]]
 

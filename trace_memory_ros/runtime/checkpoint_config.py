@@ -10,10 +10,10 @@ from trace_memory_ros import __version__
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_int, require_text
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.encoder import EncoderConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
 from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.vision.encoder import EncoderConfig
 
 SCHEMA = 2
 READABLE = (1, SCHEMA)
