@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,12 +14,16 @@ from torch import Tensor
 
 from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics, increments
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.features.cache import FeatureCache
+from trace_memory_ros.learning.features.noise import feature_noise
+from trace_memory_ros.learning.features.views import PLAIN
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import pixels_of
 
 BEFORE_MS = 200
@@ -26,9 +31,11 @@ BEFORE_MS = 200
 
 
 class Evidence(NamedTuple):
-    """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, state `(..., 17)`, xi and delta `(..., S)`."""
+    """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, or kept features of them, state `(..., 17)`, xi and
+    delta `(..., S)`.
+    """
 
-    thumbnails: Tensor
+    thumbnails: Tensor | Features
     state: Tensor
     xi: Tensor
     delta: Tensor
@@ -57,6 +64,7 @@ class BatchBuilder:
     """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
+    features: what is given in place of the memory's images where its backbone is frozen.
     """
 
     data: EpisodeSet
@@ -64,12 +72,19 @@ class BatchBuilder:
     clock: UpdateClock
     chunk: int
     references: RelativeReferences | None = None
+    features: FeatureCache | None = None
 
     def build(
-        self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]], pictures: bool = True
+        self,
+        indices: list[int],
+        factors: list[float],
+        reads: list[NDArray[np.int64]],
+        pictures: bool = True,
+        views: Sequence[int] = (),
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
+        views: of kept features, one per episode; the images as they are where none are given.
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         """
         episodes = [self.data.episodes[i] for i in indices]
@@ -79,8 +94,9 @@ class BatchBuilder:
         for row, w in enumerate(writes):
             mask[row, : len(w)] = True
         last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
-        write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes, strict=True)]
-        read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
+        views = views or [PLAIN] * len(episodes)
+        write_parts = [self._writes(e, w, longest, v) for e, w, v in zip(episodes, writes, views, strict=True)]
+        read_parts = [self._reads(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         return EpisodeBatch(
@@ -101,20 +117,24 @@ class BatchBuilder:
             due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)
 
-    def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int) -> Evidence:
-        evidence = self._evidence(episode, writes, increments(episode.xi, writes))
+    def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int, view: int) -> Evidence:
+        evidence = self._evidence(episode, writes, increments(episode.xi, writes), view)
         pad = longest - len(writes)
-        return Evidence(*(torch.nn.functional.pad(f, [0, 0] * (f.ndim - 1) + [0, pad]) for f in evidence))
 
-    def _reads(self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64]) -> Evidence:
+        def padded(part: Tensor) -> Tensor:
+            return torch.nn.functional.pad(part, [0, 0] * (part.ndim - 1) + [0, pad])
+
+        return Evidence(on_seen(padded, evidence.thumbnails), *map(padded, evidence[1:]))
+
+    def _reads(self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int) -> Evidence:
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
-        return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]])
+        return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]], view)
 
-    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64]) -> Evidence:
-        statistics = self.statistics
+    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64], view: int) -> Evidence:
+        statistics, images = self.statistics, episode.thumbnails
         return Evidence(
-            pixels_of(stacked(episode.thumbnails, ticks)),
+            pixels_of(stacked(images, ticks)) if self.features is None else self.features.features(images, ticks, view),
             torch.from_numpy(episode.state[ticks]),
             _standardised(statistics.xi, episode.xi[ticks]),
             _standardised(statistics.delta, delta),
@@ -144,7 +164,14 @@ def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tenso
 
 
 def _stack(parts: list[Evidence]) -> Evidence:
-    return Evidence(*(torch.stack(fields) for fields in zip(*parts, strict=True)))
+    seen, *rest = zip(*parts, strict=True)
+    found = Features(*map(torch.stack, zip(*seen, strict=True))) if isinstance(seen[0], Features) else torch.stack(seen)
+    return Evidence(found, *map(torch.stack, rest))
+
+
+def on_seen(change: Callable[[Tensor], Tensor], seen: Tensor | Features) -> Tensor | Features:
+    """Images, or both parts of features, changed."""
+    return Features(*map(change, seen)) if isinstance(seen, Features) else change(seen)
 
 
 def sample_reads(
@@ -179,18 +206,23 @@ def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -
         # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
         return (torch.rand(*shape, generator=rng) - 0.5) * math.sqrt(12.0)
 
-    cameras = batch.writes.thumbnails.shape[2]
+    first = batch.writes.thumbnails
+    cameras = (first.pooled if isinstance(first, Features) else first).shape[2]
     gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
     gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
     offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
+    noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
 
     def pixels(images: Tensor) -> Tensor:
         return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
 
+    def seen(part: Tensor | Features) -> Tensor | Features:
+        return pixels(part) if noisy is None or isinstance(part, Tensor) else noisy(part)
+
     def evidence(e: Evidence) -> Evidence:
         return Evidence(
-            pixels(e.thumbnails),
+            seen(e.thumbnails),
             e.state + offset + strength.state_noise * noise(*e.state.shape),
             e.xi + drift + strength.signature_noise * noise(*e.xi.shape),
             e.delta + strength.signature_noise * noise(*e.delta.shape),

@@ -11,6 +11,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.features.cache import draw_views
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 
 
@@ -38,8 +39,9 @@ def draw_batch(
     spread = math.log1p(recipe.augmentation.clock_jitter)
     factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
     ticks = [sample_reads(rng, builder.data.episodes[i], reads, shares, recipe.branch_reach) for i in indices]
+    views = draw_views(rng, builder.features.views, len(indices)) if builder.features is not None else ()
     noise = torch.Generator().manual_seed(int(rng.integers(2**31)))
-    return augment(builder.build(indices, factors, ticks, pictures), noise, recipe.augmentation)
+    return augment(builder.build(indices, factors, ticks, pictures, views), noise, recipe.augmentation)
 
 
 def descend(

@@ -7,7 +7,11 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations."""
+    """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations.
+
+    For kept features of a frozen backbone, whose images can no longer be perturbed: feature_offset, feature_noise, in
+    standard deviations of the features; views: how many perturbed copies of each image are kept to draw from.
+    """
 
     brightness: float = 0.15
     colour_gain: float = 0.10
@@ -18,6 +22,9 @@ class Augmentation:
     signature_offset: float = 0.10
     signature_noise: float = 0.05
     clock_jitter: float = 0.25
+    feature_offset: float = 0.0
+    feature_noise: float = 0.0
+    views: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,12 @@ class Frames:
     def of(cls, images: Image) -> Frames:
         """Of one image `(P, P, 3)` per tick."""
         return cls(images, np.arange(len(images)))
+
+    @classmethod
+    def held(cls, images: Sequence[Image]) -> Frames:
+        """Of one image `(P, P, 3)` per tick, kept once for as long as it is the same."""
+        kept = [0, *(k for k in range(1, len(images)) if not np.array_equal(images[k], images[k - 1]))]
+        return cls(np.stack([images[k] for k in kept]), np.searchsorted(kept, np.arange(len(images)), side="right") - 1)
 
     def __len__(self) -> int:
         return len(self.index)

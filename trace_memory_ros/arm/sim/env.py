@@ -14,6 +14,7 @@ from trace_memory_ros.arm.sim.model import (
     LAMP_GREEN_RGBA,
     LAMP_RED_RGBA,
     PART_DECOY_RGBA,
+    PHYSICS_STEP_S,
     build_model,
     dark_rgba,
 )
@@ -37,12 +38,16 @@ _REFEREE_STEPS = 4
 class ArmEnv:
     """Two arms at a table in MuJoCo, for one task; deterministic per scenario.
 
-    camera_px: side of the pictures of `observe`, which shows what these `cameras` see.
+    camera_px: side of the pictures of `observe`, which shows what these `cameras` see. frame_s: simulated seconds between
+    two pictures, as of slow cameras; 0 for a picture whenever asked.
     Rendering binds a GL context to the thread that renders first. Raises ValueError for an unknown task.
     """
 
-    def __init__(self, task: str, camera_px: int = CAMERA_PX, cameras: tuple[str, ...] = CAMERA_NAMES) -> None:
+    def __init__(
+        self, task: str, camera_px: int = CAMERA_PX, cameras: tuple[str, ...] = CAMERA_NAMES, frame_s: float = 0.0
+    ) -> None:
         self.task = task
+        self.frame_s = frame_s
         self.camera_px = camera_px
         self.cameras = cameras
         self.model = build_model(task)
@@ -83,6 +88,7 @@ class ArmEnv:
         self._steps = 0
         self._due_s = 0.0
         self._pictures = None
+        self._drawn_s = 0.0
         mujoco.mj_forward(self.model, self.data)
         self._show_signals()
 
@@ -130,6 +136,9 @@ class ArmEnv:
 
     def _look(self) -> dict[str, NDArray[np.uint8]]:
         """Pictures of the robot cameras; drawn again only if something has moved or changed colour."""
+        if self._pictures is not None and self.time_s < self._drawn_s + self.frame_s - PHYSICS_STEP_S / 2:
+            return dict(self._pictures[1])
+        self._drawn_s = self.time_s
         data = self.data
         poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, self.model.geom_rgba)
         # Scenes are drawn from single precision: what is equal in it gives the same picture.

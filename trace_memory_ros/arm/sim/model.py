@@ -204,15 +204,16 @@ def _decoy(task: str) -> str:
             f' material="part" rgba="{hidden}"/>'
         )
     (x, y), (dx, dy) = layout.DECOY_PANEL_XY, panel_half(task)
-    decoy = f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
-    return decoy + (glyphs.geoms("decoy", (x, y), 0.005, hidden) if task == "glyph" else "")
+    slab = f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
+    return slab + (glyphs.geoms("decoy", (x, y), 0.005, hidden) if task == "glyph" else "")
 
 
 def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: tuple[float, ...]) -> str:
     """A glowing rectangle in a dark frame."""
     (x, y), (dx, dy) = xy, half
     return (
-        f'<geom name="{name}_frame" type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004" material="joint"/>'
+        f'<geom name="{name}_frame" type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004"'
+        ' material="joint"/>'
         f'<geom name="{name}" type="box" pos="{x} {y} 0.009" size="{dx} {dy} 0.003" {_glow(rgba)}/>'
     )
 

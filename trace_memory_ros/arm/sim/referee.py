@@ -136,7 +136,7 @@ class Referee(ABC):
 
 
 class PartReferee(Referee):
-    """`origin`, `colour` and alike: the part is picked, carried round, and the first target that it enters is the branch."""
+    """One cue: the part is picked, carried round, and the first target that it enters is the branch."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, STAGES)
