@@ -114,8 +114,7 @@ class ContentEncoder(nn.Module):
 
         Neither camera embedding nor anything that is trained with a frozen backbone has a part in them.
         """
-        found = self.vision(images.flatten(0, -4))
-        return Features(*(part.reshape(*images.shape[:-3], *part.shape[1:]) for part in found))
+        return self.vision.features(images)
 
     def encode(self, features: Features, state: Tensor) -> Tensor:
         """Content `(..., d_e)` of features, as `features` gives them, and standardised state `(..., d_s)`."""

@@ -33,7 +33,7 @@ def kind(name: str) -> type[VisualBackbone]:
 def untrained(config: BackboneConfig, px: int) -> VisualBackbone:
     """A backbone with random weights for images `px` wide. Raises ConfigError for options that it does not have."""
     try:
-        return kind(config.name)(config, px)
+        return kind(config.name)(config, px).train()
     except TypeError as error:
         raise ConfigError(f"backbone {config.name}: options {dict(config.options)}: {error}") from error
 
