@@ -13,13 +13,13 @@ from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.memory.trace.config import TraceConfig
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 TASK = "origin"
 WIDTH, SLOTS, DEPTH = 64, 4, 3
