@@ -49,8 +49,9 @@ class ChunkConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for a checkpoint's config, the readout's shape last."""
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        if self.backbone == BackboneConfig():
-            del plain["backbone"]
+        del plain["backbone"]
+        if self.backbone != BackboneConfig():
+            plain["backbone"] = self.backbone.to_dict()
         return dict(sorted(plain.items(), key=lambda item: item[0].startswith("memory_")))
 
 
@@ -75,15 +76,15 @@ class ChunkModule(nn.Module):
             self.register_buffer(f"{name}_mean", torch.zeros(size))
             self.register_buffer(f"{name}_std", torch.ones(size))
 
-    def predict(self, images: Tensor | Features, state: Tensor, readout: Readout) -> Tensor:
+    def predict(self, images: Tensor, state: Tensor, readout: Readout) -> Tensor:
         """Normalised chunks `(B, H, A)` as they would be executed.
 
-        images `(B, C, 3, P, P)` in 0..1 or their features, state `(B, d_s)` raw SI units, readout fields `(B, ...)`.
+        images `(B, C, 3, P, P)` in 0..1, state `(B, d_s)` raw SI units, readout fields `(B, ...)`.
         """
         raise NotImplementedError
 
     def losses(
-        self, images: Tensor | Features, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
+        self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
     ) -> dict[str, Tensor]:
         """The family's imitation objective, by name, unweighted.
 
@@ -103,7 +104,7 @@ class ChunkModule(nn.Module):
     def image_features(self, images: Tensor) -> Features:
         """The backbone's features of images `(B, C, 3, P, P)`: tokens `(B, C, K, d)`, pooled `(B, C, d)`.
 
-        What takes `images` takes these instead, where the family has a backbone.
+        A family with a backbone takes these wherever it takes images.
         """
         return self.backbone.features(images)
 

@@ -23,6 +23,10 @@ class Features(NamedTuple):
     tokens: Tensor
     pooled: Tensor
 
+    def flatten(self) -> Features:
+        """The first two dimensions as one."""
+        return Features(self.tokens.flatten(0, 1), self.pooled.flatten(0, 1))
+
 
 class VisualBackbone(nn.Module):
     """Images `(N, 3, h, w)`, uint8 or float in 0..1, to `Features`; normalisation and resizing belong to it.

@@ -39,9 +39,18 @@ def file_name(sha256: str) -> str:
     return NAME.format(sha256[:12])
 
 
+_KNOWN: list[Path] = []
+
+
+def also_in(folder: Path) -> None:
+    """Look for weights in a checkpoint's folder too, from now on; which file is meant is always said by its hash."""
+    if folder not in _KNOWN:
+        _KNOWN.append(folder)
+
+
 def find(sha256: str, name: str, folders: Sequence[Path] = ()) -> Path:
-    """The file of that hash, in one of `folders` or the user's cache. Raises WeightsError where it lies in none."""
-    places = [*folders, cache_folder()]
+    """The file of that hash: in `folders`, checkpoints that were opened, the user's cache. Raises WeightsError."""
+    places = [*folders, *_KNOWN, cache_folder()]
     for place in places:
         path = Path(place) / file_name(sha256)
         if path.is_file():
@@ -101,6 +110,11 @@ def keep(tensors: Mapping[str, Tensor], folder: Path | None = None) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         atomic.write(path, content)
     return sha256
+
+
+def check(sha256: str, name: str, folder: Path) -> None:
+    """Whether a checkpoint's folder, or the user's cache, holds the file of that hash. Raises WeightsError."""
+    read(find(sha256, name, [folder]), sha256)
 
 
 def copy_to(sha256: str, name: str, folder: Path) -> Path:
