@@ -19,7 +19,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "memory": ("files", "signature"),
     "testing": ("memory",),
     "vision": ("files",),
-    "policies": ("memory", "vision"),
+    "policies": ("memory", "observation", "vision"),
     "streams": ("files",),
     "observation": ("streams",),
     "runtime": ("observation", "memory", "signature", "vision"),

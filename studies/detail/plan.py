@@ -14,6 +14,7 @@ from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares, Recipe
 from trace_memory_ros.observation.config import ObservationConfig, default_arm
 from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.vision import weights
 
 TASKS = DETAIL_TASKS
 SCHEMA = 1
@@ -111,6 +112,7 @@ RECIPE = Recipe(
     ),
 )
 STRENGTHS = {
+    # Kept features are the images' as they are.
     "none": Augmentation(),
     "pixels": Augmentation(),
     "noise": Augmentation(feature_offset=0.1, feature_noise=0.1),
@@ -140,8 +142,9 @@ class DetailPlan(Plan):
     def trained_by(self, run: Run) -> object:
         """Design, eyes and recipe."""
         eyes, memory = parts_of(run.row)
-        seen = {**vars(eyes), "options": dict(eyes.options)}
-        return [SCHEMA, seen, dict(design_of(eyes, memory).options), self.recipe_of(eyes).to_dict(), self.pairs]
+        design = design_of(eyes, memory)
+        seen = [eyes.px, eyes.crop, eyes.augmented, design.backbone.to_dict(), design.pooling]
+        return [SCHEMA, seen, dict(design.options), self.recipe_of(eyes).to_dict(), self.pairs]
 
 
 def observation_of(eyes: Eyes) -> ObservationConfig:
@@ -157,7 +160,15 @@ def recorded(crop: tuple[float, float, float, float] | None = None) -> Observati
 
 def design_of(eyes: Eyes, memory: str) -> Design:
     """A memory as the arm's tables have it, with these eyes."""
-    return replace(arm_design(memory, DEPTH, window=WINDOWS.get(memory)), observation=observation_of(eyes))
+    design = arm_design(memory, DEPTH, window=WINDOWS.get(memory))
+    return replace(
+        design,
+        observation=observation_of(eyes),
+        backbone=weights.choose(eyes.backbone, eyes.frozen, eyes.options, px=eyes.px),
+        pooling=eyes.pooling,
+        # The policy is built, and never asked in this phase.
+        policy_options={"image_px": 16},
+    )
 
 
 def quick_plan(plan: DetailPlan) -> DetailPlan:

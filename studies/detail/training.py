@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from studies.detail.plan import CHOOSING_SEED, FRAME_S, TESTED_SEED, DetailPlan, Eyes, design_of, parts_of, recorded
+from studies.detail.plan import CHOOSING_SEED, FRAME_S, TESTED_SEED, DetailPlan, design_of, parts_of, recorded
 from studies.grid import Figures, Run, Store
 from trace_memory_ros.arm.demonstrations import collect
-from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.branch_accuracy import decisions_right
-from trace_memory_ros.learning.build import Design, Pairs, prepare
+from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
 from trace_memory_ros.learning.dataset import StatePath, TrainingSet
-from trace_memory_ros.learning.features.cache import FeatureCache
+from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
-from trace_memory_ros.learning.recipe import Recipe
 
 
 class Splits(NamedTuple):
@@ -72,28 +68,26 @@ def measure(plan: DetailPlan, run: Run, store: Store) -> str:
 def _measure(plan: DetailPlan, run: Run) -> Figures:
     torch.set_num_threads(1)
     eyes, memory = parts_of(run.row)
-    begun, design, recipe = time.process_time(), design_of(eyes, memory), plan.recipe_of(eyes)
+    design, recipe = design_of(eyes, memory), plan.recipe_of(eyes)
+    begun = time.process_time()
     parts = splits(plan, run)
-    prepared = time.process_time()
-    agent = agent_of(design, eyes, parts.training, run.seed)
-    cache = FeatureCache(plan.features, agent.encoder.vision, eyes.pooling == "attention", recipe.augmentation)
     if eyes.kept:
-        parts = Splits(*(replace(builder, features=cache) for builder in parts))
-    if eyes.augmented == "none":
-        recipe = replace(recipe, augmentation=replace(recipe.augmentation, brightness=0, colour_gain=0, pixel_noise=0))
+        data = with_features(Data(parts.training, parts.choosing), design, recipe.augmentation, plan.features)
+        parts = Splits(*data, replace(parts.tested, features=data.training.features))
+    prepared = time.process_time()
+    agent = new_agent(design, Data(parts.training, parts.choosing), run.seed)
     log: list[Progress] = []
-    model = learn_memory(agent, parts.training, parts.choosing, recipe, run.seed, log.append)
+    model = learn_memory(agent, parts.training, parts.choosing, recipe, run.seed, log.append).eval()
     learned = time.process_time()
-    model.eval()
     right = [decisions_right(model, parts.tested, pair).flatten() for pair in range(parts.tested.data.pairs)]
-    seen = decisions_right_of(model, parts.training, parts.choosing.data.pairs)
+    cache = parts.training.features
     return {
         "right": int(torch.cat(right).sum()),
         "decisions": int(torch.cat(right).numel()),
-        "training_share": seen,
+        "training_branch_accuracy": log[-1].train_branch_accuracy,
         "steps": log[-1].step,
         "attempts": log[-1].attempt,
         "cpu_s": learned - prepared,
         "prepare_cpu_s": prepared - begun,
-        "images_computed": cache.computed,
+        "images_computed": 0 if cache is None else cache.computed,
     }

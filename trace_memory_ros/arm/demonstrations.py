@@ -142,8 +142,7 @@ def render(
     """Render what `cache` lacks of counterfactual pairs (same seed, cue 0 and 1); yields each once it is there.
 
     scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. frame_s: simulated seconds
-    between two pictures, 0 for one per tick. Interrupted renderings
-    resume: a finished episode is never rendered again.
+    between two pictures, 0 for one per tick. Interrupted renderings resume: a finished episode is never rendered again.
     """
     folder = _folder(cache, task, config, frame_s)
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,10 @@ MOST_PX = 960
 
 
 def simulator(task: str, config: ObservationConfig, frame_s: float = 0.0) -> ArmEnv:
-    """An `ArmEnv` with the configured cameras; frame_s: as of that. Raises ConfigError for cameras it has not, or larger than it renders."""
+    """An `ArmEnv` with the configured cameras; frame_s: as of that.
+
+    Raises ConfigError for cameras it has not, or larger ones than it renders.
+    """
     unknown = [name for name in config.camera_names if name not in CAMERA_NAMES]
     if unknown:
         raise ConfigError(

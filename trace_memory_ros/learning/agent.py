@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +11,7 @@ from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
 from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import ContentEncoder
 
 Losses = dict[str, Tensor]
@@ -28,31 +31,48 @@ class Agent(nn.Module):
         content = self.encoder(batch.writes.thumbnails, batch.writes.state)
         return MemoryInput(content, batch.writes.xi, batch.writes.delta, content[:, :1].expand_as(content))
 
-    def recall(self, batch: EpisodeBatch) -> tuple[Readout, Losses]:
-        """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses."""
+    def memory_parameters(self) -> list[nn.Parameter]:
+        """What encoder and memory learn and the policy has no part in."""
+        theirs = {id(one) for one in self.policy.parameters()}
+        own = [*self.encoder.parameters(), *self.memory.parameters()]
+        return [one for one in own if id(one) not in theirs]
+
+    def policy_features(self, batch: EpisodeBatch) -> Features | None:
+        """What the policy's backbone sees at every read tick `(B, R, C, ...)`, where the memory shares it."""
+        shared = self.encoder.config.shared and batch.images.shape[2] > 0
+        return self.policy.image_features(batch.images) if shared else None
+
+    def recall(self, batch: EpisodeBatch, seen_now: Features | None = None) -> tuple[Readout, Losses]:
+        """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses.
+
+        seen_now: features of the read ticks' images, where they are there already.
+        """
         xs = self.memory.embed(self.memory_inputs(batch))
         size, reads = batch.last_write.shape
         stacked, _, records = self.memory.scan(xs, self.memory.initial_state(size), batch.mask)
         rows = torch.arange(size)[:, None]
         state = tuple(part[rows, batch.last_write].flatten(0, 1) for part in stacked)
-        seen = self.encoder(batch.reads.thumbnails, batch.reads.state).flatten(0, 1)
+        now = batch.reads.thumbnails if seen_now is None else seen_now
+        seen = self.encoder(now, batch.reads.state).flatten(0, 1)
         start = xs.anchor[:, :1].expand(size, reads, -1).flatten(0, 1)
         query = MemoryInput(seen, batch.reads.xi.flatten(0, 1), batch.reads.delta.flatten(0, 1), start)
         return self.memory.read(query, state), self.memory.auxiliary(xs, stacked, records, batch.mask)
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)` at every read tick, as they would be executed."""
-        readout, _ = self.recall(batch)
-        chunks = self.policy.predict(batch.images.flatten(0, 1), batch.raw_state.flatten(0, 1), readout)
+        seen = self.policy_features(batch)
+        readout, _ = self.recall(batch, seen)
+        images: Any = batch.images.flatten(0, 1) if seen is None else seen.flatten()
+        chunks = self.policy.predict(images, batch.raw_state.flatten(0, 1), readout)
         return chunks.reshape(*batch.last_write.shape, *chunks.shape[1:])
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """The policy family's objective and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
-        readout, losses = self.recall(batch)
-        seen, state, actions, valid = (
-            part.flatten(0, 1) for part in (batch.images, batch.raw_state, batch.actions, batch.valid)
-        )
-        return losses | self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
+        seen = self.policy_features(batch)
+        readout, losses = self.recall(batch, seen)
+        images: Any = batch.images.flatten(0, 1) if seen is None else seen.flatten()
+        state, actions, valid = (part.flatten(0, 1) for part in (batch.raw_state, batch.actions, batch.valid))
+        return losses | self.policy.losses(images, state, readout, self.policy.normalise_actions(actions), valid)
 
 
 class AuxiliaryHead(nn.Module):

@@ -20,6 +20,7 @@ from trace_memory_ros.learning.features.views import PLAIN
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.frames import stacked
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
@@ -65,6 +66,7 @@ class BatchBuilder:
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
     features: what is given in place of the memory's images where its backbone is frozen.
+    image_px: side of the policy's images; None for the cameras' own.
     """
 
     data: EpisodeSet
@@ -73,6 +75,7 @@ class BatchBuilder:
     chunk: int
     references: RelativeReferences | None = None
     features: FeatureCache | None = None
+    image_px: int | None = None
 
     def build(
         self,
@@ -104,7 +107,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([_pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
+            torch.stack([self._pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -140,6 +143,12 @@ class BatchBuilder:
             _standardised(statistics.delta, delta),
         )
 
+    def _pictures(self, demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
+        px = self.image_px
+        if px is None or all(frames.px == px for frames in demo.images.values()):
+            return pixels_of(stacked(demo.images, ticks))
+        return pixels_of(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
+
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
         actions = episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]
@@ -153,10 +162,6 @@ class Data(NamedTuple):
 
     training: BatchBuilder
     held_out: BatchBuilder
-
-
-def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
-    return pixels_of(stacked(demo.images, ticks))
 
 
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import fit_references
@@ -26,6 +27,8 @@ from trace_memory_ros.learning.dataset import (
     state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.features.cache import FeatureCache
+from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
@@ -39,6 +42,8 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision import registry as backbones
+from trace_memory_ros.vision.config import POLICY, BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 Pairs = Sequence[tuple[Demonstration, Demonstration]]
@@ -48,7 +53,8 @@ Pairs = Sequence[tuple[Demonstration, Demonstration]]
 class Design:
     """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these.
 
-    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual.
+    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual. backbone: of the
+    memory, named `policy` for that of the policy. pooling: how its features become one vector.
     """
 
     memory: str
@@ -65,6 +71,21 @@ class Design:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     actions: ActionConfig | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
+    backbone: BackboneConfig = field(default_factory=BackboneConfig)
+    pooling: str = "mean"
+
+    @property
+    def policy_px(self) -> int:
+        """Side of the images that the policy sees: what it is asked for, or that of the smallest camera's."""
+        sides = {name: self.observation.px_of(name) for name in self.observation.camera_names}
+        px = int(self.policy_options.get("image_px", min(sides.values())))
+        small = [f"{name} of {side}" for name, side in sides.items() if side < px]
+        if small:
+            raise ConfigError(
+                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of the "
+                "observation or the camera, or lower the policy's"
+            )
+        return px
 
     @property
     def least_state(self) -> NDArray[np.float64]:
@@ -86,7 +107,7 @@ def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
     train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(train_set, statistics, clock, design.chunk)
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
     return Data(builder, replace(builder, data=held_set))
 
 
@@ -103,9 +124,22 @@ def prepare_unpaired(
     apart = answers_diverge(training, spread, period_ms)
     train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
     clock = UpdateClock(design.clock)
-    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock, design.least_action), clock, design.chunk)
+    statistics = fit_statistics(train_set, state, clock, design.least_action)
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
     builder = replace(builder, references=fit_references(builder, action_channels(design)))
     return Data(builder, replace(builder, data=held_set))
+
+
+def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
+    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen.
+
+    Where it is trained, or the policy's too, `data` as it is.
+    """
+    if not design.backbone.frozen:
+        return data
+    backbone = backbones.build(design.backbone, design.observation.thumbnail_px)
+    cache = FeatureCache(folder, backbone, design.pooling == "attention", strength)
+    return Data(*(replace(builder, features=cache) for builder in data))
 
 
 def action_channels(design: Design) -> list[int]:
@@ -120,9 +154,11 @@ def action_channels(design: Design) -> list[int]:
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     """An agent with fresh weights, its normalisers set and its routing calibrated on the train split."""
     seen = design.observation
-    encoder = ContentEncoder(EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim))
+    eyes = EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim, pooling=design.pooling)
+    shared = design.backbone.name == POLICY
+    encoder = None if shared else ContentEncoder(replace(eyes, backbone=design.backbone))
     dims = MemoryDims(
-        encoder.config.content_dim,
+        eyes.content_dim,
         signature_size(seen.path_dim, design.depth) if design.depth else 0,
         design.width,
         design.slots,
@@ -132,7 +168,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
         cameras=seen.camera_names,
         action_names=design.action_names,
         state=seen.state_dim,
-        image_px=seen.image_px,
+        image_px=design.policy_px,
         chunk=design.chunk,
         memory_tokens=memory.slot_count,
         memory_width=design.width,
@@ -140,6 +176,8 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     )
     policy = families.family(design.policy).build({**sizes, **design.policy_options})
     _set_normalisers(policy, builder.statistics)
+    if encoder is None:
+        encoder = ContentEncoder(replace(eyes, backbone=policy.backbone.config, shared=True), policy.backbone)
     agent = Agent(encoder, memory, policy)
     _calibrate(agent, builder)
     return agent
@@ -193,7 +231,9 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
     """Fresh weights for encoder and memory, in place, drawn and calibrated as `build_agent` does."""
     config = registry.config_of(agent.memory)
     memory = registry.build(config["name"], agent.memory.dims, config["options"])
-    fresh = Agent(ContentEncoder(agent.encoder.config), memory, agent.policy)
+    eyes = agent.encoder.config
+    kept = agent.encoder.vision if eyes.shared or eyes.backbone.frozen else None
+    fresh = Agent(ContentEncoder(eyes, kept), memory, agent.policy)
     _calibrate(fresh, builder)
     agent.encoder.load_state_dict(fresh.encoder.state_dict())
     agent.memory.load_state_dict(fresh.memory.state_dict())

@@ -33,10 +33,9 @@ class Trainer:
         self.step = 0
         if recipe.frozen_trunk:
             agent.policy.trunk().requires_grad_(False)
-        memory = [*agent.encoder.parameters(), *agent.memory.parameters()]
         groups = [
             {"params": [p for p in agent.policy.parameters() if p.requires_grad], "rate": recipe.learning_rate},
-            {"params": memory, "rate": recipe.learning_rate * recipe.memory_rate},
+            {"params": agent.memory_parameters(), "rate": recipe.learning_rate * recipe.memory_rate},
         ]
         self.optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
 
@@ -82,7 +81,9 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""
-        tensors = {f"agent.{k}": v.contiguous() for k, v in self.agent.state_dict().items()}
+        tensors = {
+            f"agent.{k}": v.clone(memory_format=torch.contiguous_format) for k, v in self.agent.state_dict().items()
+        }
         for index, moments in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{k}": torch.as_tensor(v).contiguous() for k, v in moments.items()}
         meta = {"step": self.step, "seed": self.seed, "recipe": self.recipe.to_dict()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,10 @@ class Features(NamedTuple):
 
     tokens: Tensor
     pooled: Tensor
+
+    def flatten(self) -> Features:
+        """The first two dimensions as one."""
+        return Features(self.tokens.flatten(0, 1), self.pooled.flatten(0, 1))
 
 
 class VisualBackbone(nn.Module):
@@ -53,8 +59,13 @@ class VisualBackbone(nn.Module):
             )
         return self.look(images.float().div_(255.0) if images.dtype == torch.uint8 else images)
 
+    def features(self, images: Tensor) -> Features:
+        """Features of images with any leading dimensions `(..., 3, h, w)`: tokens `(..., K, d)`, pooled `(..., d)`."""
+        found = self(images.flatten(0, -4))
+        return Features(*(part.reshape(*images.shape[:-3], *part.shape[1:]) for part in found))
+
     def train(self, mode: bool = True) -> VisualBackbone:
-        """Stays in evaluation mode; whether weights are learned is `config.frozen`."""
+        """Evaluation mode, always; whether weights are learned is `config.frozen`."""
         super().train(False)
         return self
 
@@ -67,9 +78,12 @@ class VisualBackbone(nn.Module):
                 module.register_buffer(name, tensor.detach(), persistent=False)
         return self
 
-    def all_tensors(self) -> dict[str, Tensor]:
-        """Every weight by name, frozen or not, as its weights file holds them."""
-        return {name: tensor.detach() for name, tensor in (*self.named_parameters(), *self.named_buffers())}
+    def pretrained(self, source: Path | None) -> tuple[dict[str, Tensor], str]:
+        """Weights of elsewhere by this network's names, and where they are from.
+
+        source: their file; None for where they usually come from. Raises WeightsError where they are not to be had.
+        """
+        raise NotImplementedError
 
 
 @torch.no_grad()
@@ -78,11 +92,11 @@ def features_of(backbone: VisualBackbone, images: NDArray[np.uint8], batch: int 
 
     A function of the backbone's weights and the pixels alone, hence what may be kept on disk for a frozen one.
     """
-    device = next((t.device for t in backbone.all_tensors().values()), torch.device("cpu"))
+    weight = next(chain(backbone.parameters(), backbone.buffers()))
     parts = []
     for first in range(0, len(images), batch):
         pixels = torch.from_numpy(np.ascontiguousarray(images[first : first + batch])).movedim(-1, -3)
-        parts.append(Features(*(part.cpu() for part in backbone(pixels.to(device)))))
+        parts.append(Features(*(part.cpu() for part in backbone(pixels.to(weight.device)))))
     if not parts:
         rows, columns = backbone.token_grid(images.shape[1])
         return Features(torch.zeros(0, rows * columns, backbone.width), torch.zeros(0, backbone.width))

@@ -10,6 +10,8 @@ from typing import Any
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_text
 
 SMALL = "small"
+POLICY = "policy"
+"""In a training: the memory sees with the backbone that its policy has, whichever that is."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -47,13 +49,12 @@ class BackboneConfig:
         return self.name == SMALL
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain mapping; `from_dict` inverts it."""
-        return {
-            "name": self.name,
-            "frozen": self.frozen,
-            "weights_sha256": self.weights_sha256,
-            "options": dict(self.options),
-        }
+        """Plain mapping for a checkpoint; `from_dict` inverts it.
+
+        Weights that were trained lie in the checkpoint itself: where they began is left out.
+        """
+        found = {"weights_sha256": self.weights_sha256} if self.frozen else {}
+        return {"name": self.name, "frozen": self.frozen, **found, "options": dict(self.options)}
 
     @classmethod
     def from_dict(cls, data: object, where: str = "backbone") -> BackboneConfig:

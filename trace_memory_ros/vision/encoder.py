@@ -64,9 +64,8 @@ class EncoderConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping without what is left at its default, but for sizes; `from_dict` inverts it."""
-        plain = asdict(self)
-        usual = asdict(type(self)(1))
-        return {key: value for key, value in plain.items() if key in SIZES or value != usual[key]}
+        plain, usual = asdict(self) | {"backbone": self.backbone.to_dict()}, type(self)(1)
+        return {key: value for key, value in plain.items() if key in SIZES or getattr(self, key) != getattr(usual, key)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "encoder") -> EncoderConfig:
@@ -114,8 +113,7 @@ class ContentEncoder(nn.Module):
 
         Neither camera embedding nor anything that is trained with a frozen backbone has a part in them.
         """
-        found = self.vision(images.flatten(0, -4))
-        return Features(*(part.reshape(*images.shape[:-3], *part.shape[1:]) for part in found))
+        return self.vision.features(images)
 
     def encode(self, features: Features, state: Tensor) -> Tensor:
         """Content `(..., d_e)` of features, as `features` gives them, and standardised state `(..., d_s)`."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 from trace_memory_ros.files.strict import ConfigError, nearest
 from trace_memory_ros.vision.base import VisualBackbone
@@ -33,13 +31,13 @@ def kind(name: str) -> type[VisualBackbone]:
 def untrained(config: BackboneConfig, px: int) -> VisualBackbone:
     """A backbone with random weights for images `px` wide. Raises ConfigError for options that it does not have."""
     try:
-        return kind(config.name)(config, px)
+        return kind(config.name)(config, px).train()
     except TypeError as error:
         raise ConfigError(f"backbone {config.name}: options {dict(config.options)}: {error}") from error
 
 
-def build(config: BackboneConfig, px: int, folders: Sequence[Path] = ()) -> VisualBackbone:
-    """A backbone with the weights that its config names, from a file in `folders` or the user's cache.
+def build(config: BackboneConfig, px: int) -> VisualBackbone:
+    """A backbone with the weights that its config names, from a checkpoint that was opened or the user's cache.
 
     Frozen where the config says so. Raises ConfigError, and WeightsError where no such file is there.
     """
@@ -47,5 +45,5 @@ def build(config: BackboneConfig, px: int, folders: Sequence[Path] = ()) -> Visu
     if config.weights_sha256 is not None:
         from trace_memory_ros.vision import weights
 
-        weights.load_into(backbone, weights.find(config.weights_sha256, config.name, folders))
+        weights.load_into(backbone, weights.find(config.weights_sha256, config.name))
     return backbone.freeze() if config.frozen else backbone

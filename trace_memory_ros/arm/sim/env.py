@@ -38,8 +38,8 @@ _REFEREE_STEPS = 4
 class ArmEnv:
     """Two arms at a table in MuJoCo, for one task; deterministic per scenario.
 
-    camera_px: side of the pictures of `observe`, which shows what these `cameras` see. frame_s: simulated seconds between
-    two pictures, as of slow cameras; 0 for a picture whenever asked.
+    camera_px: side of the pictures of `observe`, which shows what these `cameras` see. frame_s: simulated seconds
+    between two pictures, as of slow cameras; 0 for a picture whenever asked.
     Rendering binds a GL context to the thread that renders first. Raises ValueError for an unknown task.
     """
 
