@@ -12,7 +12,7 @@ import torch
 from studies.detail.plan import CHOOSING_SEED, FRAME_S, TESTED_SEED, DetailPlan, design_of, parts_of, recorded
 from studies.grid import Figures, Run, Store
 from trace_memory_ros.arm.demonstrations import collect
-from trace_memory_ros.learning.batches import BatchBuilder
+from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
 from trace_memory_ros.learning.dataset import StatePath, TrainingSet
