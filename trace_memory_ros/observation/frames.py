@@ -81,6 +81,11 @@ def stacked(cameras: Cameras, ticks: Any) -> Image:
     return np.stack([frames[ticks] for frames in cameras.values()], axis=-4)
 
 
+def side_by_side(images: Mapping[str, Image], px: int) -> Image:
+    """One instant of all cameras, each `px` wide and high, as one picture `(px, C * px, 3)`."""
+    return np.concatenate([shrunk(image, px) for image in images.values()], axis=1)
+
+
 def of_stack(names: tuple[str, ...], images: Image) -> dict[str, Frames]:
     """Frames by camera of images `(T, C, P, P, 3)`."""
     return {name: Frames.of(images[:, c]) for c, name in enumerate(names)}
