@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-TASKS = ("origin", "colour")
+TASKS = ("origin", "colour", "small_colour", "glyph")
 FLAGS = {
     "task": "task",
     "seed": "seed",
@@ -51,6 +51,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--out", type=Path, help="checkpoint folder (default: out/train/NAME_MEMORY_SEED)")
     parser.add_argument("--workers", type=int, default=1, help="processes that render demonstrations or decode bags")
+    parser.add_argument(
+        "--features", type=Path, default=Path("out/features"), help="kept features of frozen eyes (out/features)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="torch threads")
     parser.add_argument("--resume", action="store_true", help="continue from OUT/training.safetensors")
     _add_task_options(parser.add_argument_group("simulated tasks"))

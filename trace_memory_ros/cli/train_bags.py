@@ -16,6 +16,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
+from trace_memory_ros.learning.build import with_features
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.run_config import RunConfig, resolve
@@ -35,7 +36,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
     config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
+    seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
+    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume)
     figures = fitted.figures()
     figures |= {
         "held_out_chunk_error": fitted.last.held_out_chunk_error,
