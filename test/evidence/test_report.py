@@ -67,11 +67,12 @@ def test_the_page_shows_what_the_memory_saw_at_its_own_size(tmp_path: Path) -> N
     pictures = re.findall(r'<img class="seen" src="data:image/png;base64,([^"]+)"', page)
     assert len(pictures) == len(shown_decisions(made))
     for (episode, attribution), picture in zip(shown_decisions(made), pictures, strict=True):
-        png = cv2.imdecode(np.frombuffer(base64.b64decode(picture), np.uint8), cv2.IMREAD_COLOR)[..., ::-1]
+        png = cv2.imdecode(np.frombuffer(base64.b64decode(picture), np.uint8), cv2.IMREAD_COLOR)
+        assert png is not None
         strongest = attribution.strongest
         assert strongest is not None
         seen = [shrunk(one[strongest.tick], 4) for one in frames(episode).values()]
-        assert np.array_equal(png, np.concatenate(seen, axis=1))
+        assert np.array_equal(png[..., ::-1], np.concatenate(seen, axis=1))
     assert 'class="seen"' not in page_of(made, tmp_path).split("</style>")[1]
 
 

@@ -152,6 +152,8 @@ def test_batches_carry_features_of_what_they_would_show(builder: BatchBuilder, b
         right = backbone(of_images[real].flatten(0, 1)).tokens
         assert torch.allclose(of_features.tokens[real].flatten(0, 1), right, rtol=2e-3, atol=1e-3)
     other = builder.build(*asked, views=[1, 1])
+    assert isinstance(other.reads.thumbnails, Features)
+    assert isinstance(kept.reads.thumbnails, Features)
     assert not torch.equal(other.reads.thumbnails.tokens, kept.reads.thumbnails.tokens)
     assert torch.equal(other.reads.state, kept.reads.state)
 

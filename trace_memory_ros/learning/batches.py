@@ -223,7 +223,9 @@ def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -
         return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
 
     def seen(part: Tensor | Features) -> Tensor | Features:
-        return pixels(part) if noisy is None or isinstance(part, Tensor) else noisy(part)
+        if isinstance(part, Features):
+            return part if noisy is None else noisy(part)
+        return pixels(part)
 
     def evidence(e: Evidence) -> Evidence:
         return Evidence(
