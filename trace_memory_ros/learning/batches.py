@@ -91,9 +91,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack(
-                [_pictures(demo, r, self.image_px) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]
-            ),
+            torch.stack([self._pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),

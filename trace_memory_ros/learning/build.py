@@ -79,8 +79,8 @@ class Design:
         small = [f"{name} of {side}" for name, side in sides.items() if side < px]
         if small:
             raise ConfigError(
-                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of the "
-                "observation or the camera, or lower the policy's"
+                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of "
+                "the observation or the camera, or lower the policy's"
             )
         return px
 

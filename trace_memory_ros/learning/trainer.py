@@ -81,9 +81,8 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""
-        tensors = {
-            f"agent.{k}": v.clone(memory_format=torch.contiguous_format) for k, v in self.agent.state_dict().items()
-        }
+        # Cloned, since a memory may share its policy's backbone.
+        tensors = {f"agent.{k}": v.contiguous().clone() for k, v in self.agent.state_dict().items()}
         for index, moments in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{k}": torch.as_tensor(v).contiguous() for k, v in moments.items()}
         meta = {"step": self.step, "seed": self.seed, "recipe": self.recipe.to_dict()}
