@@ -56,7 +56,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
     """The configuration with what was chosen from the data and from the robot's tick period."""
     design = plan.design
-    policy = replace(asked.policy, chunk=design.chunk, options=dict(design.policy_options))
+    options = {name: value for name, value in design.policy_options.items() if name != "backbone"}
+    policy = replace(asked.policy, chunk=design.chunk, options=options)
     return replace(asked, clock=design.clock.to_dict(), policy=policy, recipe=plan.recipe)
 
 
