@@ -49,20 +49,7 @@ def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
     cases = next(iter(rows.values()))["ms"]
     columns = ("backbone", *(f"{case}, ms" for case in cases), "d", "weights, MB", "at work, MB")
     title = f"least CPU time of a tick on one thread, of {figures['rounds']}"
-    yield table(
-        title,
-        columns,
-        (
-            (
-                name,
-                *(f"{ms:.1f}" for ms in row["ms"].values()),
-                row["width"],
-                f"{row['weights_mb']:.1f}",
-                row["work_mb"],
-            )
-            for name, row in rows.items()
-        ),
-    )
+    yield table(title, columns, (_cells(name, row) for name, row in rows.items()))
     yield f"load average {figures['load_average']:.1f} on {os.cpu_count()} cores"
 
 
