@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,6 +49,24 @@ class EpisodeBatch(NamedTuple):
     raw_state: Tensor
     actions: Tensor
     valid: Tensor
+
+    def to(self, device: torch.device) -> EpisodeBatch:
+        """The batch on a device; from pinned memory without waiting for it."""
+        return self.each(lambda part: part.to(device, non_blocking=part.is_pinned()))
+
+    def pinned(self) -> EpisodeBatch:
+        """The batch in memory that a GPU copies from by itself."""
+        return self.each(Tensor.pin_memory)
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
+        """Change every tensor."""
+        parts = (Evidence(*map(change, part)) if isinstance(part, Evidence) else change(part) for part in self)
+        return EpisodeBatch(*parts)
+
+    @property
+    def ticks(self) -> int:
+        """How often the memory is written or read."""
+        return int(self.mask.sum()) + self.last_write.numel()
 
 
 @dataclass(frozen=True)
