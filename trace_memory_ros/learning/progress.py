@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 MEMORY, JOINT = "memory", "joint"
 """The phases."""
@@ -14,7 +15,7 @@ class Progress:
 
     An accuracy is None where no episode has a branch to judge. held_out_chunk_error: mean absolute error of chunks in
     standard deviations of the actions; None where episodes have twins, which the accuracies speak for. attempt: how
-    often the memory's training was begun, from 1.
+    often the memory's training was begun, from 1. figures: learning rate, speed and what the memory does, by name.
     """
 
     phase: str
@@ -25,6 +26,7 @@ class Progress:
     held_out_branch_accuracy: float | None
     held_out_chunk_error: float | None = None
     attempt: int = 1
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class Reporter:
@@ -33,5 +35,22 @@ class Reporter:
     def progress(self, line: Progress) -> None:
         """A line of the log."""
 
-    def resumed(self, step: int, steps: int) -> None:
-        """The joint phase goes on after `step` of `steps`."""
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
+        """A phase goes on after `step` of `steps`, if these are known."""
+
+
+class Reporters(Reporter):
+    """Several, each told everything."""
+
+    def __init__(self, *reporters: Reporter) -> None:
+        self._reporters = reporters
+
+    def progress(self, line: Progress) -> None:
+        """To each."""
+        for reporter in self._reporters:
+            reporter.progress(line)
+
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
+        """To each."""
+        for reporter in self._reporters:
+            reporter.resumed(phase, step, steps)
