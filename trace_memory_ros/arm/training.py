@@ -24,10 +24,14 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     recipe, design = config.recipe, design_of(config)
     name = checkpoint_name(task, config.memory.name, config.policy.family)
     folder: Path = args.out or Path("out/train") / f"{name}_{config.seed}"
-    claim_folder(folder, args.resume)
-    config.write(folder)
-    data = prepare(design, *_demonstrations(args, task, recipe, design))
-    fitted = fit_shown(config, design, recipe, data, folder, args.resume)
+    with args.group.first_before_others():
+        if args.group.writes:
+            claim_folder(folder, args.resume)
+            config.write(folder)
+        data = prepare(design, *_demonstrations(args, task, recipe, design))
+    fitted = fit_shown(config, design, recipe, data, folder, args.resume, args.hardware, args.group)
+    if not args.group.writes:
+        return {}
     figures = fitted.figures()
     figures["model_id"] = fitted.save(folder, task, figures, command=command())
     if args.closed_loop:

@@ -29,13 +29,18 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     recording = RecordingConfig.load(args.config)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
-    claim_folder(folder, args.resume)
-    data, failed = _decode(args, recording)
+    with args.group.first_before_others():
+        if args.group.writes:
+            claim_folder(folder, args.resume)
+        data, failed = _decode(args, recording)
     plan = prepare_run(data, recording, asked, given)
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
-    config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
+    if args.group.writes:
+        config.write(folder)
+    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, args.hardware, args.group)
+    if not args.group.writes:
+        return {}
     figures = fitted.figures()
     figures |= {
         "held_out_chunk_error": fitted.last.held_out_chunk_error,

@@ -46,8 +46,8 @@ class Agent(nn.Module):
         """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses."""
         batch = batch.to(self.hardware.device)
         with self.hardware.whole():
-            xs, stacked, records = remembered = self.remember(batch)
-            readout = self._read(batch, xs, stacked)
+            remembered = self.remember(batch)
+            readout = self._read(batch, *remembered[:2])
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
             return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.mask))

@@ -62,8 +62,10 @@ class EpisodeBatch(NamedTuple):
 
     def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
         """Change every tensor."""
-        parts = (Evidence(*map(change, part)) if isinstance(part, Evidence) else change(part) for part in self)
-        return EpisodeBatch(*parts)
+        writes, mask, reads, *rest = self
+        return EpisodeBatch(
+            Evidence(*map(change, writes)), change(mask), Evidence(*map(change, reads)), *map(change, rest)
+        )
 
     @property
     def ticks(self) -> int:
@@ -202,13 +204,17 @@ def sample_reads(
 
 
 def augment(
-    batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation, rows: slice | None = None, whole: int | None = None
+    batch: EpisodeBatch,
+    rng: torch.Generator,
+    strength: Augmentation,
+    rows: slice = slice(None),
+    whole: int | None = None,
 ) -> EpisodeBatch:
     """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
 
     rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
     """
-    size, rows = whole or batch.mask.shape[0], rows or slice(None)
+    size = whole or len(batch.mask)
 
     def noise(*shape: int) -> Tensor:
         # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
@@ -235,7 +241,9 @@ def augment(
     return batch._replace(
         writes=evidence(batch.writes),
         reads=evidence(batch.reads),
-        images=shift(pixels(batch.images), rng, strength.shift_px, rows, size) if batch.images.shape[2] else batch.images,
+        images=shift(pixels(batch.images), rng, strength.shift_px, rows, size)
+        if batch.images.shape[2]
+        else batch.images,
     )
 
 

@@ -128,8 +128,8 @@ def fit(
     start: checkpoint to take the policy from. memory_file: encoder and memory that a run of the same data and seed
     kept are taken from it, or trained and kept there. save_to: file that the training is saved to as it goes, and when
     it is asked to stop (Ctrl-C, SIGTERM); with `resume` it goes on from there, if the file is there. group: processes
-    that all call this alike, each with its share of every batch. Raises ValueError where the file was written by another
-    run, Stopped, FloatingPointError where a loss is no number, and MemoryError, all in words for people.
+    that all call this alike, each with its share of every batch. Raises ValueError where the file was written by
+    another run, Stopped, FloatingPointError where a loss is no number, and MemoryError, all in words for people.
     """
     report = report if report is not None and group.writes else Reporter()
     keeper = Keeper(seed, recipe, save_to, group)
@@ -172,7 +172,7 @@ def fit_shown(
 ) -> Fitted:
     """Train what `config` asks for in the terminal's sight; it is kept and logged in `folder` as it goes."""
     start = load(config.policy.start) if config.policy.start else None
-    how = dict(start=start, save_to=folder / KEPT, resume=resume, hardware=hardware, group=group)
+    how: dict[str, Any] = dict(start=start, save_to=folder / KEPT, resume=resume, hardware=hardware, group=group)
     if not group.writes:
         return fit(design, data, recipe, config.seed, **how)
     with TrainingReport(recipe) as shown, RunLog(folder, resume) as log:
@@ -204,14 +204,11 @@ def _learn_or_take_memory(
 
     if kept is not None:
         report.resumed(MEMORY, int(kept.place["total"]), None)
-    learn_memory(
-        agent, data.training, data.held_out, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept
-    )
+    learn_memory(agent, data.training, data.held_out, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept)
     if file is not None and keeper.group.writes:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic.replacing(file) as partial:
-            tensors = {f"{n}.{k}": v.cpu().contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
-            save_file(tensors, partial)
+            save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
     return log[-1] if log else None
 
 

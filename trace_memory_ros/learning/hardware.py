@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +25,7 @@ class Hardware:
     compiled: encoder and policy by `torch.compile`. loaders: threads that make batches ahead of the step; 0 for none.
     """
 
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=partial(torch.device, "cpu"))
     bf16: bool = False
     compiled: bool = False
     loaders: int = 0
@@ -40,7 +42,11 @@ class Hardware:
 
         Raises ValueError for a device that is not there, saying what to do.
         """
-        where = torch.device(_best() if device == "auto" else _present(device))
+        name = _best() if device == "auto" else _present(device)
+        # Of several processes on a machine each has a GPU of its own.
+        where = torch.device(
+            f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name
+        )
         if precision not in PRECISIONS:
             raise ValueError(f"precision {precision!r}: choose from {', '.join(PRECISIONS)}")
         half = precision == "bf16" or (
@@ -91,10 +97,12 @@ def _present(device: str) -> str:
     if kind not in DEVICES:
         raise ValueError(f"device {device!r}: choose from {', '.join(DEVICES)}")
     if kind == "cuda" and not torch.cuda.is_available():
-        built = torch.version.cuda is not None
-        why = "torch finds no GPU that its driver can use" if built else f"torch {torch.__version__} is built without CUDA"
+        why = "torch finds no GPU that its driver can use"
+        if torch.version.cuda is None:
+            why = f"torch {torch.__version__} is built without CUDA"
         raise ValueError(
-            f"device cuda was asked for, but {why}: see `nvidia-smi`, install a CUDA build of torch, or train with --device cpu"
+            f"device cuda was asked for, but {why}: see `nvidia-smi`, install a CUDA build of torch, or train with "
+            "--device cpu"
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ValueError("device mps was asked for, but this is no Mac with Metal: train with --device cpu")

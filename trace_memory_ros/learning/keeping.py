@@ -116,7 +116,9 @@ class Keeper:
         """Save by `write` and raise Stopped, if this process or another was asked to."""
         if self.group.any(self.asked, device):
             write()
-            kept = "" if self.path is None else f" and kept in {self.path}: the same command with --resume goes on there"
+            kept = (
+                "" if self.path is None else f" and kept in {self.path}: the same command with --resume goes on there"
+            )
             raise Stopped(f"stopped at {where}{kept}")
 
     @contextmanager

@@ -21,7 +21,10 @@ Line = dict[str, Any]
 
 
 class RunLog(Reporter):
-    """Appends each line of a training to the files in `folder` as it comes; anew, unless it resumes. A context manager."""
+    """Appends each line of a training to the files in `folder` as it comes; anew, unless it resumes.
+
+    A context manager.
+    """
 
     def __init__(self, folder: Path, resume: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -110,14 +110,13 @@ class _Attempt:
         self.optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
 
     def learn(self) -> None:
-        """The rest of a stage, until it is mastered or its steps are spent; the last one settles for some steps more."""
+        """The rest of a stage, until it is mastered or its steps are spent; the last settles for some steps more."""
         first, stage, number = self.recipe.memory_first, self.stages[self.stage], self.stage
         settle = first.settle_steps if number == len(self.stages) - 1 else 0
         for group in self.optimiser.param_groups:
             group["lr"] = first.learning_rate * stage.rate
-        sampling = Sampling(
-            stage.training, self.recipe, stage.clock_factor, first.batch_pairs, first.reads, first.shares, pictures=False
-        )
+        sizes = (first.batch_pairs, first.reads, first.shares)
+        sampling = Sampling(stage.training, self.recipe, stage.clock_factor, *sizes, pictures=False)
 
         def make(step: int) -> Built:
             return self.feed.built(sampling, (self.seed, 1, number, step))
@@ -135,7 +134,9 @@ class _Attempt:
                         break
                     if self.keeper.due:
                         self.save()
-                self.keeper.stop_if_asked(self.feed.hardware.device, self.save, f"step {self.total} of the memory phase")
+                self.keeper.stop_if_asked(
+                    self.feed.hardware.device, self.save, f"step {self.total} of the memory phase"
+                )
         self.stage, self.step, self.mastered_at = number + 1, 0, None
 
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:

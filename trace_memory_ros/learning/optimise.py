@@ -38,8 +38,8 @@ class Drawn(NamedTuple):
 class Built(NamedTuple):
     """A process's rows of a batch of `whole` episodes, before augmentation.
 
-    noise: seed of that. objective: seed of what a policy's objective draws itself: a latent, noise. ticks: how often the
-    memory is written or read. episodes: names.
+    noise: seed of that. objective: seed of what a policy's objective draws itself: a latent, noise. ticks: how often
+    the memory is written or read. episodes: names.
     """
 
     batch: EpisodeBatch

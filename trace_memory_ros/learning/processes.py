@@ -1,9 +1,10 @@
-"""Several processes that train one model together, as `torchrun` starts them: each has a share of every batch's episodes."""
+"""Several processes that train one model together, as `torchrun` starts them: each has a share of every batch."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -44,6 +45,15 @@ class Group:
     def writes(self) -> bool:
         """Whether this process is the one that prints and writes files."""
         return self.rank == 0
+
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """What is kept in a cache is done by the first process, and found there by the others, who wait for it."""
+        if self.size > 1 and not self.writes:
+            distributed.barrier()
+        yield
+        if self.size > 1 and self.writes:
+            distributed.barrier()
 
     def rows(self, count: int) -> slice:
         """This process's of `count` episodes. Raises ValueError where there are fewer than processes."""
