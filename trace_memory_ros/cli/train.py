@@ -64,7 +64,7 @@ def _add_hardware_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--compile", action="store_true", help="compile encoder and policy, a minute once")
     group.add_argument(
-        "--loaders", type=int, default=2, help="threads that make batches ahead, 0 for none (default: 2)"
+        "--loaders", type=int, default=2, help="threads that make batches ahead of the step (default: 2)"
     )
 
 
