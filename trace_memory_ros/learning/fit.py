@@ -15,13 +15,15 @@ from trace_memory_ros.files import atomic, outputs
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
+from trace_memory_ros.learning.branch_accuracy import judge
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.console import TrainingReport
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress, Reporter
+from trace_memory_ros.learning.progress import Judged, Progress, Reporter
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 
 REPORT_EVERY = 50
@@ -31,7 +33,7 @@ KEPT = "training.safetensors"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training gave. last: end of the joint phase.
+    """What a training gave. last: end of the joint phase. held_out: on episodes that nothing looked at before.
 
     memory: end of the memory-first phase; None where there was none: no weights to learn, resumed, taken from a file.
     memory_s, joint_s: wall time of the phases, memory_cpu_s, joint_cpu_s: CPU time.
@@ -44,6 +46,7 @@ class Fitted:
     seed: int
     memory: Progress | None
     last: Progress
+    held_out: Judged
     memory_s: float
     memory_cpu_s: float
     joint_s: float
@@ -62,9 +65,10 @@ class Fitted:
     def figures(self) -> dict[str, Any]:
         """What a summary says of the training."""
         return {
-            "train_branch_accuracy": self.last.train_branch_accuracy,
-            "held_out_branch_accuracy": self.last.held_out_branch_accuracy,
-            "held_out_episodes": len(self.data.held_out.data.episodes),
+            "train_branch_accuracy": plain_accuracy(self.last.train_branch_accuracy),
+            "validation_branch_accuracy": plain_accuracy(self.last.validation_branch_accuracy),
+            "held_out_branch_accuracy": plain_accuracy(self.held_out.accuracy),
+            **{f"{name}_episodes": 0 if b is None else len(b.data.episodes) for name, b in self.data._asdict().items()},
             "losses": self.last.losses,
             "parameters": {name: sum(p.numel() for p in part.parameters()) for name, part in self.parts().items()},
             "memory_steps": self.memory_steps,
@@ -108,7 +112,7 @@ def fit(
     save_to: Path | None = None,
     resume: bool = False,
 ) -> Fitted:
-    """Train a design on data; every random choice follows from `seed`.
+    """Train a design on data; every random choice follows from `seed`. Held-out episodes are looked at when it is done.
 
     start: checkpoint to take the policy from. memory_file: encoder and memory that a run of the same data and seed
     kept are taken from it, or trained and kept there. save_to: file that the joint phase is saved to as it goes; with
@@ -116,7 +120,7 @@ def fit(
     """
     report = report or Reporter()
     agent = new_agent(design, data, seed, start)
-    trainer = Trainer(agent, data.training, data.held_out, recipe, seed)
+    trainer = Trainer(agent, data.training, data.validation, recipe, seed)
     begun = _Now()
     memory = None
     if resume and save_to is not None and save_to.exists():
@@ -128,9 +132,10 @@ def fit(
             trainer.save(save_to)
     between = _Now()
     last = trainer.run(report.progress, REPORT_EVERY, save_to)
-    agent.eval()
-    end = _Now()
-    return Fitted(agent, design, data, recipe, seed, memory, last, *between.since(begun), *end.since(between))
+    spent = (*between.since(begun), *_Now().since(between))
+    held_out = judge(agent.eval(), data.held_out)
+    report.held_out(held_out)
+    return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent)
 
 
 def claim_folder(folder: Path, resume: bool) -> None:
@@ -163,13 +168,18 @@ def _learn_or_take_memory(
         log.append(line)
         report.progress(line)
 
-    learn_memory(agent, data.training, data.held_out, recipe, seed, noted)
+    learn_memory(agent, data.training, data.validation, recipe, seed, noted)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic.replacing(file) as partial:
             tensors = {f"{n}.{k}": v.contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
             save_file(tensors, partial)
     return log[-1] if log else None
+
+
+def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    """As a summary holds it."""
+    return None if accuracy is None else accuracy.to_dict()
 
 
 class _Now:

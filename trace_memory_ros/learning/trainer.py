@@ -15,19 +15,24 @@ from safetensors.torch import save_file
 from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.progress import JOINT, Progress
 from trace_memory_ros.learning.recipe import Recipe
+
+CHECKED = 12
+"""Training pairs looked at where there is no validation split to have as many of."""
 
 
 class Trainer:
     """Optimises an `Agent` by a `Recipe`; every random choice follows from `seed` and the step."""
 
-    def __init__(self, agent: Agent, training: BatchBuilder, held_out: BatchBuilder, recipe: Recipe, seed: int) -> None:
+    def __init__(
+        self, agent: Agent, training: BatchBuilder, validation: BatchBuilder | None, recipe: Recipe, seed: int
+    ) -> None:
         self.agent = agent
         self.training = training
-        self.held_out = held_out
+        self.validation = validation
         self.recipe = recipe
         self.seed = seed
         self.step = 0
@@ -73,12 +78,11 @@ class Trainer:
 
     def _progress(self, losses: dict[str, float]) -> Progress:
         self.agent.eval()
-        pairs = self.held_out.data.pairs
+        pairs = CHECKED if self.validation is None else self.validation.data.pairs
         train = branch_accuracy(self.agent, self.training, pairs=pairs)
-        held = branch_accuracy(self.agent, self.held_out, pairs=pairs)
-        error = None if self.held_out.references is None else chunk_error(self.agent, self.held_out)
+        found = judge(self.agent, self.validation)
         self.agent.train()
-        return Progress(JOINT, self.step, 1.0, losses, train, held, error)
+        return Progress(JOINT, self.step, 1.0, losses, train, found.accuracy, found.chunk_error)
 
     def save(self, path: Path) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""
