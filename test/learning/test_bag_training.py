@@ -156,9 +156,7 @@ def test_a_signature_memory_trains_on_another_robot(annotated: Prepared, tmp_pat
 
 def demo(name: str, scene: str, answer: int) -> Demonstration:
     none = np.zeros((TICKS, 0), np.float32)
-    return Demonstration(
-        name, scene, np.arange(TICKS), none.astype(np.uint8), none.astype(float), none, (1,), (answer,)
-    )
+    return Demonstration(name, scene, np.arange(TICKS), {}, none.astype(float), none, (1,), (answer,))
 
 
 def test_the_split_keeps_labels_apart_in_proportion_and_follows_its_seed() -> None:

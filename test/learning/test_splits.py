@@ -28,9 +28,7 @@ SHORT = Recipe(
 
 def demo(name: int, scene: int, answer: int) -> Demonstration:
     none = np.zeros((3, 0), np.float32)
-    return Demonstration(
-        str(name), str(scene), np.arange(3), none.astype(np.uint8), none.astype(float), none, (1,), (answer,)
-    )
+    return Demonstration(str(name), str(scene), np.arange(3), {}, none.astype(float), none, (1,), (answer,))
 
 
 @settings(max_examples=60, deadline=None)
