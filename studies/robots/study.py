@@ -165,7 +165,7 @@ def _take_through(plan: RobotsPlan, robot: Robot, memory: str) -> Figures:
     recording = RecordingConfig.load(folder / "observation.yaml")
     right = judged["verdict"]["right"]
     return {
-        "held_out": trained.get("held_out_branch_accuracy"),
+        "held_out": trained["held_out_branch_accuracy"],
         "training_cpu_s": trained.get("memory_cpu_s", 0.0) + trained.get("joint_cpu_s", 0.0),
         "right": right["right"],
         "decisions": right["decisions"],

@@ -24,7 +24,7 @@ SHORT = Recipe(
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return build.prepare(design("gru"), [pair(i) for i in range(3)], [pair(100)])
+    return build.prepare(design("gru"), [pair(i) for i in range(3)], [pair(50)], [pair(100)])
 
 
 class Log(Reporter):

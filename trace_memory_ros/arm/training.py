@@ -41,15 +41,15 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     return figures
 
 
-def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> tuple[Pairs, Pairs]:
-    seeds, held = recipe.training_seeds, recipe.held_out_seeds
+def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> list[Pairs]:
+    """Pairs of the training, validation and held-out splits."""
     with bar() as shown:
-        row = shown.add_task("demonstrations (pairs)", total=len(seeds) + len(held))
+        row = shown.add_task("demonstrations (pairs)", total=len(recipe.all_seeds))
         pairs = []
-        for pair in collect(task, seeds + held, design.observation, args.demos, args.workers):
+        for pair in collect(task, recipe.all_seeds, design.observation, args.demos, args.workers):
             pairs.append(pair)
             shown.advance(row)
-    return pairs[: len(seeds)], pairs[len(seeds) :]
+    return recipe.by_split(pairs)
 
 
 def _closed_loop(folder: Path, task: str, episodes: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ FLAGS = {
     "steps": "recipe.steps",
     "pairs": "recipe.pairs",
     "held_out": "bags.held_out",
+    "validation": "bags.validation",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
 }
@@ -78,7 +79,8 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", type=Path, help="what is what in the bags, as config/observation.yaml says it")
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
-    group.add_argument("--split-seed", type=int, help="seed of the held-out split (default: 0)")
+    group.add_argument("--validation", type=float, metavar="SHARE", help="share that attempts are chosen by (1/10)")
+    group.add_argument("--split-seed", type=int, help="seed of the split (default: 0)")
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
 

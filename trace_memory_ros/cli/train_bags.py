@@ -43,8 +43,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         return {}
     figures = fitted.figures()
     figures |= {
-        "held_out_chunk_error": fitted.last.held_out_chunk_error,
-        "training_episodes": len(plan.training.data.episodes),
+        "held_out_chunk_error": fitted.held_out.chunk_error,
         "labels": list(data.labels),
         "clock": plan.design.clock.to_dict(),
         "writes_per_episode": plan.writes,
@@ -100,11 +99,13 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
 def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None:
     """Say what is learned from, and what cannot be done for want of annotations."""
     table = Table("", "episodes", "ticks", "branches", box=None)
-    for name, builder in (("training", plan.training), ("held out", plan.held_out)):
+    for name, builder in plan.data._asdict().items():
+        if builder is None:
+            continue
         demos = [episode.demo for episode in builder.data.episodes]
         counts = Counter(data.labels[answer] for demo in demos for answer in demo.answers)
         annotated = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none annotated"
-        table.add_row(name, str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
+        table.add_row(name.replace("_", " "), str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]

@@ -161,10 +161,15 @@ class BatchBuilder:
 
 
 class Data(NamedTuple):
-    """Batches of both splits, by the training split's statistics."""
+    """Batches of the three splits, by the training split's statistics.
+
+    validation: what a training looks at as it goes and attempts are chosen by. held_out: what is reported, looked at
+    once, when nothing is chosen any more. Either is None where all episodes are trained on.
+    """
 
     training: BatchBuilder
-    held_out: BatchBuilder
+    validation: BatchBuilder | None
+    held_out: BatchBuilder | None
 
 
 def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:

@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Reporter
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Reporter
 from trace_memory_ros.learning.progress import Progress as Step
 from trace_memory_ros.learning.recipe import Recipe
 
@@ -25,12 +25,12 @@ def line_of(step: Step) -> str:
     """One line of the log; what was not measured is left out."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
     parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
-    accuracies = {"train": step.train_branch_accuracy, "held out": step.held_out_branch_accuracy}
-    known = [f"{name} {value:.2f}" for name, value in accuracies.items() if value is not None]
+    accuracies = {"train": step.train_branch_accuracy, "validation": step.validation_branch_accuracy}
+    known = [f"{name} {value}" for name, value in accuracies.items() if value is not None]
     if known:
         parts.append(f"branch accuracy: {', '.join(known)}")
-    if step.held_out_chunk_error is not None:
-        parts.append(f"held-out chunk error {step.held_out_chunk_error:.4f}")
+    if step.validation_chunk_error is not None:
+        parts.append(f"validation chunk error {step.validation_chunk_error:.4f}")
     return "  ".join([*parts, *(f"{name} {value:.4f}" for name, value in step.losses.items())])
 
 
@@ -61,6 +61,13 @@ class TrainingReport(Reporter):
             self._bar.update(self._tasks[MEMORY], visible=False)
         self._moved(line.phase, line.step)
         console.print(line_of(line), highlight=False)
+
+    def held_out(self, found: Judged) -> None:
+        """Print it."""
+        for what, value in (("branch accuracy", found.accuracy), ("chunk error", found.chunk_error)):
+            if value is not None:
+                text = f"{value:.4f}" if isinstance(value, float) else str(value)
+                console.print(f"held-out {what}, never looked at before: {text}", highlight=False)
 
     def resumed(self, phase: str, step: int, steps: int | None) -> None:
         """Say so."""

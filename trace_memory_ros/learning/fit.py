@@ -16,6 +16,7 @@ from trace_memory_ros.files import atomic, outputs
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
+from trace_memory_ros.learning.branch_accuracy import judge
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.console import TrainingReport
 from trace_memory_ros.learning.hardware import CPU, Hardware
@@ -24,11 +25,12 @@ from trace_memory_ros.learning.logs import RunLog
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.optimise import Feed
 from trace_memory_ros.learning.processes import ALONE, Group
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporter, Reporters
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Progress, Reporter, Reporters
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.stage_times import StageTimes
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 
 REPORT_EVERY = 50
@@ -38,7 +40,7 @@ KEPT = "training.safetensors"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training gave. last: end of the joint phase.
+    """What a training gave. last: end of the joint phase. held_out: on episodes that nothing looked at before.
 
     memory: end of the memory-first phase; None where there was none: no weights to learn, resumed, taken from a file.
     memory_s, joint_s: wall time of the phases, memory_cpu_s, joint_cpu_s: CPU time. hardware, processes: what it was
@@ -52,6 +54,7 @@ class Fitted:
     seed: int
     memory: Progress | None
     last: Progress
+    held_out: Judged
     memory_s: float
     memory_cpu_s: float
     joint_s: float
@@ -73,9 +76,10 @@ class Fitted:
     def figures(self) -> dict[str, Any]:
         """What a summary says of the training."""
         return {
-            "train_branch_accuracy": self.last.train_branch_accuracy,
-            "held_out_branch_accuracy": self.last.held_out_branch_accuracy,
-            "held_out_episodes": len(self.data.held_out.data.episodes),
+            "train_branch_accuracy": plain_accuracy(self.last.train_branch_accuracy),
+            "validation_branch_accuracy": plain_accuracy(self.last.validation_branch_accuracy),
+            "held_out_branch_accuracy": plain_accuracy(self.held_out.accuracy),
+            **{f"{name}_episodes": 0 if b is None else len(b.data.episodes) for name, b in self.data._asdict().items()},
             "losses": self.last.losses,
             "parameters": {name: sum(p.numel() for p in part.parameters()) for name, part in self.parts().items()},
             "memory_steps": self.memory_steps,
@@ -123,7 +127,7 @@ def fit(
     hardware: Hardware = CPU,
     group: Group = ALONE,
 ) -> Fitted:
-    """Train a design on data; every random choice follows from `seed`.
+    """Train a design on data; every random choice follows from `seed`. Held-out episodes are looked at when it is done.
 
     start: checkpoint to take the policy from. memory_file: encoder and memory that a run of the same data and seed
     kept are taken from it, or trained and kept there. save_to: file that the training is saved to as it goes, and when
@@ -135,7 +139,7 @@ def fit(
     keeper = Keeper(seed, recipe, save_to, group)
     agent = new_agent(design, data, seed, start).place(hardware, group)
     first, joint = (Feed(hardware, group, StageTimes(hardware.wait)) for _ in range(2))
-    trainer = Trainer(agent, data.training, data.held_out, recipe, seed, joint, keeper)
+    trainer = Trainer(agent, data.training, data.validation, recipe, seed, joint, keeper)
     kept = keeper.read() if resume else None
     begun, memory = _Now(), None
     with keeper.listening() if save_to is not None else nullcontext():
@@ -150,8 +154,10 @@ def fit(
     agent.eval().place(CPU)
     end = _Now()
     times = {name: feed.times.figures() for name, feed in ((MEMORY, first), (JOINT, joint)) if feed.times.steps}
-    took = (*between.since(begun), *end.since(between))
-    return Fitted(agent, design, data, recipe, seed, memory, last, *took, hardware, group.size, times)
+    spent = (*between.since(begun), *end.since(between))
+    held_out = judge(agent, data.held_out) if group.writes else Judged(None, None)
+    report.held_out(held_out)
+    return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
 
 
 def claim_folder(folder: Path, resume: bool) -> None:
@@ -204,12 +210,17 @@ def _learn_or_take_memory(
 
     if kept is not None:
         report.resumed(MEMORY, int(kept.place["total"]), None)
-    learn_memory(agent, data.training, data.held_out, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept)
+    learn_memory(agent, data.training, data.validation, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept)
     if file is not None and keeper.group.writes:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic.replacing(file) as partial:
             save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
     return log[-1] if log else None
+
+
+def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    """As a summary holds it."""
+    return None if accuracy is None else accuracy.to_dict()
 
 
 class _Now:

@@ -10,7 +10,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.keeping import Keeper, Kept
 from trace_memory_ros.learning.optimise import Built, Feed, Sampling, Together, descend
@@ -29,21 +29,21 @@ class Stage:
     """What is learned from, at how coarse a clock, for how many steps at most, at what share of the learning rate."""
 
     training: BatchBuilder
-    held_out: BatchBuilder
+    validation: BatchBuilder | None
     clock_factor: float
     steps: int
     rate: float = 1.0
 
 
-def delay_stages(training: BatchBuilder, held_out: BatchBuilder, first: MemoryFirst) -> list[Stage]:
+def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
     """The curriculum on the delay alone: all episodes at each clock factor in turn."""
-    return [Stage(training, held_out, factor, first.stage_steps) for factor in first.clock_factors]
+    return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors]
 
 
 def learn_memory(
     agent: Agent,
     training: BatchBuilder,
-    held_out: BatchBuilder,
+    validation: BatchBuilder | None,
     recipe: Recipe,
     seed: int,
     report: Callable[[Progress], None],
@@ -60,10 +60,10 @@ def learn_memory(
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
-    never discover the cue, or learn episodes by heart; held-out decisions show it, and they start again from
-    other initial weights.
+    never discover the cue, or learn episodes by heart; validation decisions show it, and they start again from
+    other initial weights. Without a validation split training decisions show the first of these.
     """
-    stages = stages or delay_stages(training, held_out, recipe.memory_first)
+    stages = stages or delay_stages(training, validation, recipe.memory_first)
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):
@@ -84,8 +84,8 @@ def learn_memory(
 class _Attempt:
     """Training from one set of initial weights. total: steps so far, of all stages.
 
-    stage, step: where it is. mastered_at: the step at which the stage was mastered. learned: whether enough held-out
-    decisions are right, where there are any.
+    stage, step: where it is. mastered_at: the step at which the stage was mastered. learned: whether enough validation
+    decisions are right, or training decisions where there are no others.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class _Attempt:
         if self.feed.group.writes:
             progress = self._progress(stage, losses, built)
             train = progress.train_branch_accuracy
-            mastered = train is not None and train >= self.recipe.memory_first.enough
+            mastered = train is not None and train.value >= self.recipe.memory_first.enough
             self.report(progress)
         found = self.feed.group.of_first([float(mastered), float(self.learned)], self.feed.hardware.device)
         self.learned = bool(found[1])
@@ -163,12 +163,12 @@ class _Attempt:
         model, factor, first = self.model, stage.clock_factor, self.recipe.memory_first
         model.eval()
         train = branch_accuracy(model, stage.training, factor, first.check_pairs)
-        held = branch_accuracy(model, stage.held_out, factor, first.check_pairs)
-        error = None if stage.held_out.references is None else chunk_error(model, stage.held_out, factor)
+        found = judge(model, stage.validation, factor, first.check_pairs)
         figures = self.feed.figures(self.optimiser) | readings(model.agent, built.batch)
         model.train()
-        self.learned = held is None or held >= first.least
-        return Progress(MEMORY, self.total, factor, losses, train, held, error, self.attempt, figures)
+        decided = found.accuracy or train
+        self.learned = decided is None or decided.value >= first.least
+        return Progress(MEMORY, self.total, factor, losses, train, *found, self.attempt, figures)
 
     def save(self) -> None:
         """Keep all that the rest of the phase depends on."""

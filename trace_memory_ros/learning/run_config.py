@@ -77,9 +77,10 @@ class PolicySection:
 
 @dataclass(frozen=True)
 class BagsSection:
-    """How bags are used. held_out: share; episodes: train on so many at most; least_spread: by unit, see `spread`."""
+    """How bags are used. held_out, validation: shares. episodes: train on so many at most. least_spread: by unit."""
 
     held_out: float = 1 / 6
+    validation: float = 1 / 10
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import torch
 
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.keeping import Keeper, Kept
 from trace_memory_ros.learning.optimise import Built, Feed, Sampling, Together, descend
 from trace_memory_ros.learning.out_of_memory import naming_the_setting
@@ -22,6 +22,8 @@ from trace_memory_ros.learning.recipe import Recipe
 
 _COUNT = "steps"
 """Beside the sums of losses: over how many steps they are."""
+CHECKED = 12
+"""Training pairs looked at where there is no validation split to have as many of."""
 
 
 class Trainer:
@@ -31,7 +33,7 @@ class Trainer:
         self,
         agent: Agent,
         training: BatchBuilder,
-        held_out: BatchBuilder,
+        validation: BatchBuilder | None,
         recipe: Recipe,
         seed: int,
         feed: Feed | None = None,
@@ -39,7 +41,7 @@ class Trainer:
     ) -> None:
         self.agent = agent
         self.training = training
-        self.held_out = held_out
+        self.validation = validation
         self.recipe = recipe
         self.seed = seed
         self.feed = feed or Feed()
@@ -109,13 +111,12 @@ class Trainer:
         if not self.feed.group.writes:
             return Progress(JOINT, self.step, 1.0, losses, None, None)
         self.agent.eval()
-        pairs = self.held_out.data.pairs
+        pairs = CHECKED if self.validation is None else self.validation.data.pairs
         train = branch_accuracy(self.agent, self.training, pairs=pairs)
-        held = branch_accuracy(self.agent, self.held_out, pairs=pairs)
-        error = None if self.held_out.references is None else chunk_error(self.agent, self.held_out)
+        found = judge(self.agent, self.validation)
         figures = {} if built is None else self.feed.figures(self.optimiser) | readings(self.agent, built.batch)
         self.agent.train()
-        return Progress(JOINT, self.step, 1.0, losses, train, held, error, figures=figures)
+        return Progress(JOINT, self.step, 1.0, losses, train, *found, figures=figures)
 
     def save(self, path: Path | None = None) -> None:
         """Weights, optimiser moments and the step, as one safetensors file that `load` resumes from."""

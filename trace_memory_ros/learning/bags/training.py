@@ -22,7 +22,8 @@ from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
 from trace_memory_ros.signature.normalise import Standardiser
 
-HELD_OUT = 1 / 6
+HELD_OUT, VALIDATION = 1 / 6, 1 / 10
+"""Shares of the scenes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Prepared:
 
     @property
     def held_out(self) -> BatchBuilder:
-        """Batches of the held-out split."""
+        """Batches of the held-out split. Raises ValueError where all episodes are trained on."""
+        if self.data.held_out is None:
+            raise ValueError("no episode is held out: all are trained on")
         return self.data.held_out
 
     @property
@@ -80,16 +83,18 @@ def prepare(
     split_seed: int = 0,
     episodes: int | None = None,
     given: Mapping[str, Any] | None = None,
+    validation: float = VALIDATION,
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
     episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
     whatever the episodes are like.
     """
-    train_at, held_at = split(data.episodes, held_out, split_seed)
-    training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
+    chosen = split(data.episodes, held_out, validation, split_seed)
+    chosen = chosen._replace(training=_fewer(chosen.training, episodes, split_seed))
+    training, *others = ([data.episodes[i] for i in indices] for indices in chosen)
     design, state = bag_design(options, recording, data.action_names, training)
-    prepared = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
+    prepared = prepare_unpaired(design, state, training, *others, labels=data.source)
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
     return Prepared(design, with_values(fitted, given or {}), state, prepared)
 
@@ -98,7 +103,7 @@ def prepare_run(data: BagData, recording: RecordingConfig, config: RunConfig, gi
     """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults."""
     bags = config.bags or BagsSection()
     shares = bags.held_out, bags.split_seed, bags.episodes
-    return prepare(data, recording, options_of(config), config.recipe, *shares, given)
+    return prepare(data, recording, options_of(config), config.recipe, *shares, given, bags.validation)
 
 
 def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
