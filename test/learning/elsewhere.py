@@ -1,7 +1,7 @@
 """A device that is not the CPU, on machines without one: numbers lie on the CPU, under another device's name.
 
-Where a tensor of the CPU meets one of this device in an operation, that fails as it would on a GPU; so do `.numpy()` and
-operations that make tensors on the CPU because they were not told where. Numbers come out as on the CPU.
+Where a tensor of the CPU meets one of this device in an operation, that fails as it would on a GPU, and so does
+`.numpy()`. Numbers come out as on the CPU.
 """
 
 from __future__ import annotations

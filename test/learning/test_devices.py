@@ -1,4 +1,4 @@
-"""Nothing that trains takes the CPU for granted: every memory and family on a device of another name, and on real ones."""
+"""Nothing that trains takes the CPU for granted: every memory and family on a device of another name, or a real one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stepped(agent: Agent, batch: EpisodeBatch) -> tuple[dict[str, float], dict[s
     """The joint phase's losses, and the gradients of their sum."""
     torch.manual_seed(1)
     losses = agent.losses(batch)
-    torch.stack([value for value in losses.values()]).sum().backward()
+    torch.stack(list(losses.values())).sum().backward()
     found = {name: p.grad for name, p in agent.named_parameters() if p.grad is not None}
     return {name: float(value.detach()) for name, value in losses.items()}, found
 

@@ -1,4 +1,4 @@
-"""Both phases go on as if they had not been stopped; stopping, a number that is none, and too little memory are told."""
+"""Both phases go on as if they had not been stopped; stopping, NaN and too little memory are told in words."""
 
 from __future__ import annotations
 
