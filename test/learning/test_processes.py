@@ -67,7 +67,7 @@ def test_two_processes_have_the_losses_and_gradients_of_one(memory: str, folders
 def test_a_batch_is_shared_without_rest() -> None:
     for count in (2, 5, 7):
         parts = [list(range(count))[Group(rank, 2).rows(count)] for rank in range(2)]
-        assert sum(parts, []) == list(range(count)) and abs(len(parts[0]) - len(parts[1])) <= 1
+        assert [*parts[0], *parts[1]] == list(range(count)) and abs(len(parts[0]) - len(parts[1])) <= 1
     with pytest.raises(ValueError, match=r"a batch of 1 episodes for 2 processes: raise recipe.batch_pairs"):
         Group(0, 2).rows(1)
     assert ALONE.rows(1) == slice(0, 1)

@@ -14,6 +14,7 @@ from trace_memory_ros.learning.build import Design, Pairs, prepare
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary
 
@@ -37,7 +38,8 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     if args.closed_loop:
         figures["closed_loop"] = _closed_loop(folder, task, args.closed_loop)
     write_summary(folder, command(), figures)
-    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}")
+    write_page(folder, f"{task}: {config.memory.name}, seed {config.seed}", figures)
+    console.print(f"checkpoint, summary.json and training.html in {folder}, model {figures['model_id'][:12]}")
     return figures
 
 

@@ -18,6 +18,7 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
+from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.measure.summary import write_summary
 
@@ -53,7 +54,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
     write_summary(folder, command(), figures)
-    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}", highlight=False)
+    write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
+    console.print(f"checkpoint, summary.json and training.html in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
 
 
