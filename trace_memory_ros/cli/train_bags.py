@@ -55,7 +55,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
     write_summary(folder, command(), figures)
     write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
-    console.print(f"checkpoint, summary.json and training.html in {folder}, model {figures['model_id'][:12]}", highlight=False)
+    console.print(f"checkpoint, summary and page in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
 
 
