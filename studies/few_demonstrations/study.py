@@ -27,8 +27,14 @@ from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
 SCHEMA = 1
-SIZES = {"six_axis_gripper": (48, 24), "two_arms_wrench": (48, 24), "mobile_manipulator": (48, 24)}
-ARM_SIZES = {"origin": (75,), "colour": (75,)}
+SIZES = {
+    "mobile_manipulator": (24, 48),
+    "six_axis_gripper": (24, 48),
+    "two_arms_wrench": (24, 48),
+    "origin": (75,),
+    "colour": (75,),
+}
+"""Bags to train on, by source."""
 WINDOW = PathWindow(stretches=8)
 SECONDS = 8.0
 QUICK_RECIPE = Recipe(memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=2, check_steps=1, attempts=1))
@@ -84,8 +90,7 @@ class FewPlan:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Sources, rows, sizes, seeds."""
-    known = {**SIZES, **ARM_SIZES}
-    options.add_names(parser, "--sources", known, "sources of bags")
+    options.add_names(parser, "--sources", SIZES, "sources of bags")
     options.add_names(parser, "--rows", ROWS, "rows")
     options.add_counts(parser, seeds=(1, "training seeds"), fresh=(40, "bags that no training sees"))
     parser.add_argument("--report", action="store_true", help="train nothing, tabulate what is there")
@@ -96,16 +101,16 @@ def run(
 ) -> Figures:
     """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
     plan = FewPlan(fresh, SECONDS, Recipe(), out_dir)
-    sizes = {name: ({**SIZES, **ARM_SIZES})[name] for name in sources}
+    sizes = {name: SIZES[name] for name in sources}
     if quick:
         plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE)
-        sizes = {name: (4,) for name in sources}
+        sizes = dict.fromkeys(sources, (4,))
     jobs = [
         Job(source, bags, row, seed)
         for seed in range(seeds)
-        for source in sizes
-        for bags in sizes[source]
         for row in rows
+        for source, counts in sizes.items()
+        for bags in counts
     ]
     store, found = Store(out_dir / "rows"), {}
     for job in jobs:
@@ -113,9 +118,8 @@ def run(
         kept = store.read(str(job), settings)
         if kept is None and not report:
             kept = store.write(str(job), settings, measure(plan, job))
-            say(
-                f"{job}: fresh {Accuracy.of(kept['right'], kept['count'])}, train {kept['train']}, {kept['cpu_s']:.0f} s"
-            )
+            right = Accuracy.of(kept["right"], kept["count"])
+            say(f"{job}: fresh {right}, train {kept['train']}, {kept['cpu_s']:.0f} s")
         if kept is not None:
             found[job] = kept
     return {"fresh": plan.fresh, "seconds": plan.seconds, "cells": _cells(sizes, rows, found), "chance": 0.5}
@@ -155,7 +159,7 @@ def measure(plan: FewPlan, job: Job) -> Figures:
 def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> Figures:
     """By source, bags and row: the decisions of all seeds together, and of each."""
     out: Figures = {}
-    for source, bags in ((source, bags) for source in sizes for bags in sizes[source]):
+    for source, bags in ((source, bags) for source, counts in sizes.items() for bags in counts):
         cell = out.setdefault(f"{source}, {bags} bags", {})
         for row in rows:
             runs = [kept for job, kept in found.items() if (job.source, job.bags, job.row) == (source, bags, row)]
