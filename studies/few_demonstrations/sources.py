@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from studies.robots.robots import ROBOTS, Robot
 from trace_memory_ros.arm.recorder import arm_recording, record_bags
 from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.bags.layout import METADATA
-from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.training import read_bags
 
@@ -43,9 +43,7 @@ class Source:
 def sources(seconds: float) -> dict[str, Source]:
     """All by name. seconds: length of a robot's episode."""
     robots = {
-        name: Source(
-            name, RecordingConfig.load(CONFIGS / f"{name}.yaml"), partial(_record_robot, robot, seconds), ROBOT_FRESH
-        )
+        name: Source(name, _annotated(name), partial(_record_robot, robot, seconds), ROBOT_FRESH)
         for name, robot in ROBOTS.items()
     }
     arm = {task: Source(task, arm_recording(), partial(_record_arm, task), FIRST_FRESH) for task in TASKS}
@@ -60,6 +58,11 @@ def data_of(source: str, folder: Path, cache: Path, kind: str, count: int, secon
     if failed or data.left_out:
         raise ValueError(f"{(failed or data.left_out)[0]}: delete the bag, it is recorded again")
     return data
+
+
+def _annotated(robot: str) -> RecordingConfig:
+    """The shipped configuration of a robot, and where its bags say what was right."""
+    return replace(RecordingConfig.load(CONFIGS / f"{robot}.yaml"), branches=BranchConfig(topic="/branch"))
 
 
 def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Path:
