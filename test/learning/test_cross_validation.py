@@ -39,10 +39,17 @@ def test_decisions_of_all_folds_are_pooled() -> None:
 
 
 def test_the_best_noise_is_kept_and_of_equal_ones_the_first() -> None:
-    right = {1.0: 2, 3.0: 4, 10.0: 4}
+    right = {1.0: 2, 3.0: 3, 10.0: 3}
     found = cross_validate(3, (1.0, 3.0, 10.0), lambda _, noise: Trial(None, Accuracy.of(right[noise], 4)))
     assert found is not None and found.noise == 3.0
-    assert (found.accuracy.right, found.by_noise[1.0].right, found.train) == (12, 6, None)
+    assert (found.accuracy.right, found.by_noise[1.0].right, found.train) == (9, 6, None)
+
+
+def test_no_stronger_noise_is_tried_where_all_is_right() -> None:
+    right = {1.0: 2, 3.0: 4}
+    found = cross_validate(3, (1.0, 3.0, 10.0), lambda _, noise: Trial(None, Accuracy.of(right[noise], 4)))
+    assert found is not None and found.accuracy.right == 12
+    assert list(found.by_noise) == [1.0, 3.0]
 
 
 def test_no_decision_is_reported_with_the_noise_that_it_chose() -> None:

@@ -58,21 +58,28 @@ def cross_validate(
     """Train once per fold and strength of noise and pool the folds' decisions; None where none can be judged.
 
     The strength that a fold's decisions are reported with is chosen by the decisions of the other folds, so that none
-    is reported by what it chose. Of equal strengths the first is taken.
+    is reported by what it chose. Of equal strengths the first is taken, so that none is tried after one with which all
+    decisions are right.
     """
-    found = {(fold, noise): trial(fold, noise) for noise in strengths for fold in range(folds)}
-    judged = [fold for fold in range(folds) if all(found[fold, noise].held_out for noise in strengths)]
+    found: dict[tuple[int, float], Trial] = {}
+    tried: list[float] = []
+    judged: list[int] = []
+    for noise in strengths:
+        found |= {(fold, noise): trial(fold, noise) for fold in range(folds)}
+        tried.append(noise)
+        judged = [fold for fold in range(folds) if found[fold, noise].held_out]
+        if not judged or _pooled(found, noise, judged).value == 1.0:
+            break
     if not judged:
         return None
-    reported: list[Trial] = []
-    for fold in judged:
-        others = [other for other in judged if other != fold]
-        reported.append(found[fold, _best(found, strengths, others or judged)])
-    by_noise = {noise: _pooled(found, noise, judged) for noise in strengths}
+    reported = [
+        found[fold, _best(found, tried, [other for other in judged if other != fold] or judged)] for fold in judged
+    ]
     held = [one.held_out for one in reported if one.held_out]
     trained = [one.train for one in reported if one.train]
     train = Accuracy.pooled(trained) if trained else None
-    return CrossValidation(folds, Accuracy.pooled(held), train, _best(found, strengths, judged), by_noise)
+    by_noise = {noise: _pooled(found, noise, judged) for noise in tried}
+    return CrossValidation(folds, Accuracy.pooled(held), train, _best(found, tried, judged), by_noise)
 
 
 def _pooled(found: Mapping[tuple[int, float], Trial], noise: float, folds: Sequence[int]) -> Accuracy:
