@@ -80,6 +80,11 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
     group.add_argument("--validation", type=float, metavar="SHARE", help="share that attempts are chosen by (1/10)")
+    group.add_argument(
+        "--no-cross-validation",
+        action="store_true",
+        help="hold some out, however few decisions that leaves to judge by",
+    )
     group.add_argument("--split-seed", type=int, help="seed of the split (default: 0)")
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
@@ -125,6 +130,8 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     flags = {key: getattr(args, flag) for flag, key in FLAGS.items() if getattr(args, flag) is not None}
     if args.clock is not None:
         flags["clock"] = parse_clock(args.clock).to_dict()
+    if args.no_cross_validation:
+        flags["bags.cross_validation"] = False
     if args.policy_from is not None:
         flags["policy.start"] = str(args.policy_from)
     return merged([file, *(nested(key, value) for key, value in flags.items()), *map(assignment, args.set)])

@@ -86,6 +86,8 @@ class Fitted:
             "attempts": self.attempts,
             "memory_s": self.memory_s,
             "joint_s": self.joint_s,
+            "memory_cpu_s": self.memory_cpu_s,
+            "joint_cpu_s": self.joint_cpu_s,
             "training_minutes": (self.memory_s + self.joint_s) / 60.0,
             "hardware": {**self.hardware.to_dict(), "processes": self.processes},
             "stages": dict(self.times),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
 Pair = TypeVar("Pair")
@@ -22,6 +22,16 @@ class Augmentation:
     signature_offset: float = 0.10
     signature_noise: float = 0.05
     clock_jitter: float = 0.25
+
+    def stronger(self, signature: float, state: float) -> Augmentation:
+        """The noise over signatures and states so many times as strong."""
+        return replace(
+            self,
+            state_offset=state * self.state_offset,
+            state_noise=state * self.state_noise,
+            signature_offset=signature * self.signature_offset,
+            signature_noise=signature * self.signature_noise,
+        )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from trace_memory_ros.bags.judge import label_faults
+from trace_memory_ros.learning.cross_validation import deal
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.observation.frames import at
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 LEAST_MS = 1_000
 """Fewer usable ticks with an action than make up this time are no demonstration."""
+FEW = 3
+"""Episodes of an answer with fewer of which hardly anything is learned."""
 NEXT_MS = 500
 """A branch at an unusable tick is taken at the next usable one, if that comes as soon as this."""
 
@@ -66,7 +70,37 @@ def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
     if not kept:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out) or "there is no episode"
         raise ValueError(f"nothing to learn from: {reasons}")
+    _check_actions(kept)
     return BagData(tuple(kept), labels, names, tuple(left_out))
+
+
+def _check_actions(episodes: Sequence[Demonstration]) -> None:
+    """Raises ValueError where no action ever changes."""
+    if not any(np.nanmax(np.ptp(demo.actions[np.isfinite(demo.actions).all(axis=1)], axis=0)) for demo in episodes):
+        raise ValueError(
+            f"the actions never change in any of {len(episodes)} episodes, so there is nothing to learn: name the "
+            "topic of the commands that move the robot under `actions` in the config"
+        )
+
+
+def variation_notes(data: BagData) -> list[str]:
+    """What episodes lack for a memory to be learned and judged, and the remedy."""
+    found: Counter[str] = Counter()
+    for demo in data.episodes:
+        found.update({data.labels[answer] for answer in demo.answers})
+    notes = []
+    if len(found) == 1:
+        (label,) = found
+        notes.append(
+            f"every branch has the answer {label!r}: there is nothing to tell apart, and no accuracy is measured; "
+            "record episodes with another answer"
+        )
+    elif rare := sorted(label for label, count in found.items() if count < FEW):
+        notes.append(
+            f"fewer than {FEW} episodes have the answer {', '.join(rare)}: what is learned of it may be one episode by "
+            f"heart; record at least {FEW}, better 20"
+        )
+    return notes
 
 
 class Split(NamedTuple):
@@ -84,9 +118,7 @@ def split(episodes: Sequence[Demonstration], held_out: float, validation: float,
     ValueError for shares that are none, and where too few scenes are there.
     """
     _check_shares(held_out, validation)
-    scenes: dict[str, list[int]] = {}
-    for index, episode in enumerate(episodes):
-        scenes.setdefault(episode.scene, []).append(index)
+    scenes = _by_scene(episodes)
     if len(scenes) < 2:
         raise ValueError(
             f"{len(episodes)} episode{'s' * (len(episodes) > 1)} of {len(scenes)} scene: a held-out split needs at "
@@ -103,6 +135,19 @@ def split(episodes: Sequence[Demonstration], held_out: float, validation: float,
             "on: choose smaller shares or record more"
         )
     return Split(*map(sorted, found))
+
+
+def deal_scenes(episodes: Sequence[Demonstration], seed: int) -> list[set[str]]:
+    """Folds of whole scenes, those with each set of answers dealt out in turn; none where scenes are too few."""
+    rng, kinds = np.random.default_rng([seed, 2]), by_answers(episodes, _by_scene(episodes))
+    return deal([[kind[i] for i in rng.permutation(len(kind))] for kind in kinds])
+
+
+def _by_scene(episodes: Sequence[Demonstration]) -> dict[str, list[int]]:
+    scenes: dict[str, list[int]] = {}
+    for index, episode in enumerate(episodes):
+        scenes.setdefault(episode.scene, []).append(index)
+    return scenes
 
 
 def by_answers(episodes: Sequence[Demonstration], scenes: Mapping[str, Sequence[int]]) -> list[list[str]]:
