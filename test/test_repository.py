@@ -151,9 +151,10 @@ def normalised(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-@pytest.mark.parametrize(
-    "name", ["core", "arrays", "sim", "diffusion", "video", "vision", "timm", "dev", "peers", "ray", "ros", "colcon"]
-)
+EXTRAS = ("sim", "diffusion", "video", "vision", "timm", "ray", "tensorboard")
+
+
+@pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ros", "colcon", *EXTRAS])
 def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
     wanted = pins(name)
     lock = pins("lock")
@@ -181,6 +182,7 @@ def ranges(extra: str = "") -> dict[str, Requirement]:
         ("vision", ("vision",)),
         ("timm", ("timm",)),
         ("ray", ("ray",)),
+        ("tensorboard", ("tensorboard",)),
     ],
     ids=lambda value: value or "wheel" if isinstance(value, str) else "",
 )
@@ -232,7 +234,7 @@ def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    extras = ("", "sim", "diffusion", "video", "vision", "timm", "ray", "lerobot", "testing")
+    extras = ("", *EXTRAS, "lerobot", "testing")
     declared = set(pins("ros")).union(*(ranges(extra) for extra in extras))
     distributions = packages_distributions()
     undeclared = set()

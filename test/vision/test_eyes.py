@@ -50,11 +50,13 @@ def seen_at(px: int, ticks: int = TICKS, **changes: Any) -> tuple[Design, list[A
 def trained(plan: Design, demos: list[Any], folder: Path) -> tuple[Agent, BatchBuilder]:
     """An agent after two steps, kept in a checkpoint and with what that kept."""
     folder.mkdir(exist_ok=True)
-    builder, held = build.prepare(plan, [tuple(demos)], [tuple(demos)])
+    builder = build.prepare(plan, [tuple(demos)]).training
     torch.manual_seed(0)
     agent = build.build_agent(plan, builder)
     recipe = Recipe(steps=2, batch_pairs=1, reads=2, warm_up_steps=1)
-    Trainer(agent, builder, held, recipe, 0).run(lambda _: None, 2, folder / "training.safetensors")
+    trainer = Trainer(agent, builder, None, recipe, 0)
+    trainer.run(lambda _: None, 2)
+    trainer.save(folder / "training.safetensors")
     build.save_checkpoint(agent, plan, builder, "synthetic", {}, folder)
     kept = load(folder).tensors
     agent.load_state_dict({k: v for k, v in kept.items() if not k.startswith("normaliser.")})
@@ -188,7 +190,7 @@ def test_a_checkpoint_is_whole_or_refused(tmp_path: Path, cache: Path) -> None:
 def test_another_attempt_keeps_frozen_eyes_and_draws_the_rest() -> None:
     plan, demos = seen_at(40, ticks=6)
     asked = with_eyes(plan, replace(LITE, frozen=True, weights="random"), BackboneSection())
-    builder, _ = build.prepare(asked, [tuple(demos)], [tuple(demos)])
+    builder = build.prepare(asked, [tuple(demos)]).training
     agent = build.build_agent(asked, builder)
     vision, before = agent.encoder.vision, agent.encoder.camera.detach().clone()
     build.reinitialise(agent, builder)
