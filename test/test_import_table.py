@@ -24,7 +24,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "observation": ("streams",),
     "runtime": ("observation", "memory", "signature", "vision"),
     "bags": ("observation", "runtime"),
-    "learning": ("runtime", "policies", "bags"),
+    "learning": ("measure", "policies", "bags"),
     "measure": ("runtime",),
     "replay": ("bags",),
     "evidence": ("measure", "policies", "bags"),

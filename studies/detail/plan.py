@@ -102,7 +102,7 @@ def parts_of(row: str) -> tuple[Eyes, str]:
 
 RECIPE = Recipe(
     pairs=PAIRS,
-    held_out_pairs=CHOOSING,
+    validation_pairs=CHOOSING,
     memory_first=MemoryFirst(
         clock_factors=(8.0, 4.0, 2.0, 1.0),
         stage_steps=200,
@@ -175,7 +175,7 @@ def design_of(eyes: Eyes, memory: str) -> Design:
 def quick_plan(plan: DetailPlan) -> DetailPlan:
     """A first look: one seed, the sizes that must fail and must not, few episodes and steps."""
     short = replace(plan.recipe.memory_first, stage_steps=25, clock_factors=(4.0, 1.0), attempts=1, check_pairs=2)
-    recipe = replace(plan.recipe, pairs=4, held_out_pairs=2, memory_first=short)
+    recipe = replace(plan.recipe, pairs=4, validation_pairs=2, memory_first=short)
     shown = tuple(row_of(label, MEMORIES[0]) for label in BESIDE)
     kept = tuple(row for row in plan.rows if row in shown) or plan.rows[:1]
     return replace(plan, seeds=plan.seeds[:1], rows=kept, pairs=2, recipe=recipe)

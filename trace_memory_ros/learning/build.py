@@ -30,6 +30,7 @@ from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
@@ -82,8 +83,8 @@ class Design:
         small = [f"{name} of {side}" for name, side in sides.items() if side < px]
         if small:
             raise ConfigError(
-                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of the "
-                "observation or the camera, or lower the policy's"
+                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of "
+                "the observation or the camera, or lower the policy's"
             )
         return px
 
@@ -99,35 +100,47 @@ class Design:
         return ACTION_SHARE * least_spread(units, self.spread)
 
 
-def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
-    """Batch builders over the train and held-out splits, both with the train split's statistics."""
+def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: Pairs = ()) -> Data:
+    """Batch builders over the splits, all with the train split's statistics; none over an empty one."""
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
     clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
-    train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
+    train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
-    return Data(builder, replace(builder, data=held_set))
+    others = (
+        replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
+    )
+    return Data(builder, *others)
 
 
 def prepare_unpaired(
     design: Design,
     state: Standardiser,
     training: Sequence[Demonstration],
-    held_out: Sequence[Demonstration],
+    validation: Sequence[Demonstration] = (),
+    held_out: Sequence[Demonstration] = (),
+    labels: str = ANNOTATED,
 ) -> Data:
-    """Batch builders over the splits, both with the train split's statistics and branch references."""
+    """Batch builders over the splits, all with the train split's statistics and branch references.
+
+    None over an empty split. labels: where the answers come from.
+    """
     spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
     path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
     apart = answers_diverge(training, spread, period_ms)
-    train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
-    clock = UpdateClock(design.clock)
+
+    def batches_of(demos: Sequence[Demonstration]) -> UnpairedSet:
+        return UnpairedSet.build(demos, path, px, spread, apart)
+
+    train_set, clock = batches_of(training), UpdateClock(design.clock)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
-    builder = replace(builder, references=fit_references(builder, action_channels(design)))
-    return Data(builder, replace(builder, data=held_set))
+    builder = replace(builder, references=fit_references(builder, action_channels(design), labels))
+    others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
+    return Data(builder, *others)
 
 
 def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
@@ -139,7 +152,8 @@ def with_features(data: Data, design: Design, strength: Augmentation, folder: Pa
         return data
     backbone = backbones.build(design.backbone, design.observation.thumbnail_px)
     cache = FeatureCache(folder, backbone, design.pooling == "attention", strength)
-    return Data(*(replace(builder, features=cache) for builder in data))
+    held = (None if builder is None else replace(builder, features=cache) for builder in data[1:])
+    return Data(replace(data.training, features=cache), *held)
 
 
 def action_channels(design: Design) -> list[int]:

@@ -72,6 +72,9 @@ class VisualBackbone(nn.Module):
     def freeze(self) -> VisualBackbone:
         """Make every weight a constant that is neither trained nor part of `state_dict`: its file holds it."""
         for module in list(self.modules()):
+            if isinstance(module, nn.BatchNorm2d):
+                # What it has averaged is a constant as well; otherwise a state dict would have to count batches.
+                module.track_running_stats = False
             named = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
             for name, tensor in named:
                 delattr(module, name)

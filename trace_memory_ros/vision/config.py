@@ -43,6 +43,10 @@ class BackboneConfig:
                 "backbone small is frozen: it has no pretrained weights to keep; train it, or choose another"
             )
 
+    def __str__(self) -> str:
+        said = [f"{key} {value}" for key, value in self.options.items()]
+        return ", ".join([self.name, *(["frozen"] if self.frozen else []), *said])
+
     @property
     def is_small(self) -> bool:
         """Whether it is the convolutions that this package trains from nothing."""

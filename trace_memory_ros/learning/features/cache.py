@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class FeatureCache:
         self.tokens = tokens
         self.strength = strength or Augmentation()
         self.computed = 0
+        self._lock = Lock()
         self._key = {"format": FORMAT, "backbone": backbone.config.to_dict(), "tokens": tokens}
         self.folder = folder / f"{backbone.config.name.replace(':', '_').replace('/', '_')}-{_digest(self._key)}"
         self._files: dict[tuple[int, int, int], FeatureFile] = {}
@@ -65,7 +66,9 @@ class FeatureCache:
 
         Where tokens are kept, pooled is their mean; where not, K is 0.
         """
-        parts = [self._camera(number, frames, ticks, view) for number, frames in enumerate(cameras.values())]
+        # Batches are made ahead by several threads.
+        with self._lock:
+            parts = [self._camera(number, frames, ticks, view) for number, frames in enumerate(cameras.values())]
         values = torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
         if self.tokens:
             return Features(values, values.mean(dim=-2))
@@ -108,9 +111,9 @@ class FeatureCache:
             atomic.write(file, json.dumps(self._key, indent=1, sort_keys=True))
 
 
-def draw_views(rng: np.random.Generator, views: int, episodes: int) -> Sequence[int]:
+def draw_views(rng: np.random.Generator, views: int, episodes: int) -> list[int]:
     """The view that each episode of a batch is seen in."""
-    return rng.integers(1, views + 1, episodes).tolist() if views else [PLAIN] * episodes  # type: ignore[no-any-return]
+    return [int(view) for view in rng.integers(1, views + 1, episodes)] if views else [PLAIN] * episodes
 
 
 def _digest(content: Any) -> str:
