@@ -116,7 +116,7 @@ def test_an_unexpected_error_is_a_verdict(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_process_that_dies_costs_only_its_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_decode_into", dies)
     bags = [tmp_path / name for name in ("one", "two", "three")]
-    verdicts = dict(cache._decode_all(bags, RECORDING, tmp_path, 2))
+    verdicts = dict(cache._decode_all(bags, RECORDING, tmp_path, 2, cache.BagSource()))
     assert {bag.name: verdict.grade for bag, verdict in verdicts.items()} == {
         "one": Grade.OK,
         "two": Grade.UNUSABLE,

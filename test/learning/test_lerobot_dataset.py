@@ -23,7 +23,8 @@ from trace_memory_ros.learning.lerobot.export import (
     frames_per_second,
     stretches,
 )
-from trace_memory_ros.learning.lerobot.importing import CONFIG, Layout, import_dataset, read_layout, recording_of
+from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
+from trace_memory_ros.learning.lerobot.layout import Layout, read_layout, recording_of
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.policies.lerobot.install import LerobotMissing, lerobot
 
@@ -181,7 +182,7 @@ def test_what_is_no_dataset_is_refused_with_what_it_lacks(tmp_path: Path) -> Non
     more = {"action": {**state, "names": None}, "observation.image": {"dtype": "video", "shape": [4, 4, 3]}}
     features = {"observation.state": state, **more}
     info.write_text(json.dumps({**known, "codebase_version": "v3.0", "features": features}))
-    want = Layout(30, {"image": "observation.image"}, ("a", "b"), ("action_0", "action_1"))
+    want = Layout(30, {"image": "observation.image"}, ("a", "b"), ("action_0", "action_1"), {"image": (4, 4)})
     assert read_layout(tmp_path) == want
     assert recording_of(want, True, {}).observation.state == ("joint_states.position.a", "joint_states.position.b")
 

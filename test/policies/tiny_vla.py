@@ -117,7 +117,9 @@ def forked_norms() -> None:
             return whole(self, *args, **kwargs)
         # The fork scales no embeddings, and adds nothing to a cache that it is told not to use.
         kwargs["inputs_embeds"] = kwargs["inputs_embeds"] / self.config.hidden_size**0.5
-        kept = kwargs.get("past_key_values") if kwargs.get("use_cache") else copy.deepcopy(kwargs.get("past_key_values"))
+        kept = (
+            kwargs.get("past_key_values") if kwargs.get("use_cache") else copy.deepcopy(kwargs.get("past_key_values"))
+        )
         return whole(self, *args, **{**kwargs, "past_key_values": kept})
 
     gemma.GemmaRMSNorm.forward, gemma.GemmaModel.forward = norm, model

@@ -16,6 +16,7 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
@@ -115,7 +116,7 @@ def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
     memory = chosen(given, "memory", "trace")
-    task = Path(source).resolve().name
+    task = folder_of(source).resolve().name
     return {"task": task, "memory": {"name": memory, "options": memory_options(memory)}, "bags": {}}
 
 

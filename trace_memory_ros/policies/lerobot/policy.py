@@ -196,6 +196,6 @@ def batch_mask(batch: Mapping[str, Tensor], shape: ConditionShape) -> Tensor | N
     mask = batch.get(TOKEN_MASK)
     if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape[1:]) != (shape.tokens,)):
         raise ConditionMismatch(
-            f"{TOKEN_MASK} is {tuple(mask.shape)} {mask.dtype}: give truth values (B, {shape.tokens}), one to each token"
+            f"{TOKEN_MASK} is {tuple(mask.shape)} {mask.dtype}: give truth values (B, {shape.tokens}), one to a token"
         )
     return mask
