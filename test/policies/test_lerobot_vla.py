@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from policies.lerobot_examples import ACTIONS, SHAPE, readout, remembering, tick
-from policies.tiny_vla import CHUNK, FAMILIES, PIXELS, vla, words
+from policies.tiny_vla import CHUNK, FAMILIES, PIXELS, built_small, vla, words
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.lerobot.compatible import differences
+from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load, save
+from trace_memory_ros.policies.lerobot.install import lerobot
 from trace_memory_ros.policies.lerobot.policy import TOKEN_MASK, MemoryPolicy, memory_batch
 from trace_memory_ros.policies.lerobot.prefix import EXPERTS
+from trace_memory_ros.policies.lerobot.runner import LerobotRunner
 
 
 @pytest.fixture(params=FAMILIES, scope="module")
@@ -164,6 +169,24 @@ def test_what_lerobot_saves_does_not_know_of_the_memory(plain: Any) -> None:
     ours = remembering(plain)
     assert set(ours.base.state_dict()) == set(plain.state_dict())
     assert isinstance(ours, MemoryPolicy) and ours.adapter.shape == SHAPE
+
+
+def test_a_saved_policy_is_loaded_and_runs_with_its_task(plain: Any, tmp_path: Path) -> None:
+    processors = lerobot("lerobot.processor")
+    ours = remembering(plain, gate=1.0)
+    names = ("policy_preprocessor", "policy_postprocessor")
+    pre, post = (processors.PolicyProcessorPipeline(steps=[processors.RenameObservationsProcessorStep()], name=name)
+                 for name in names)  # fmt: skip
+    kept = LerobotCheckpoint(ours.eval(), pre, post, ("a", "b", "c"), "f" * 64, "put the part back")
+    save(tmp_path / "p", kept)
+    with built_small(plain.name):
+        again = load(tmp_path / "p")
+    assert again.task == "put the part back"
+    memory = memory_batch(readout(2))
+    assert torch.equal(chunk(again.policy, memory), chunk(ours, memory))
+    assert LerobotRunner(again).checkpoint.task
+    with pytest.raises(ValueError, match="is told what to do, and its checkpoint has no task"):
+        LerobotRunner(replace(again, task=""))
 
 
 def test_gradient_checkpoints_see_the_same_memory() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,12 @@ _EYES = dict(
     hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, image_size=PIXELS, patch_size=8
 )
 _SMALL = dict(chunk_size=CHUNK, n_action_steps=CHUNK, max_state_dim=STATE, max_action_dim=ACTIONS, device="cpu")
+_PI = dict(image_resolution=(PIXELS, PIXELS), num_inference_steps=3)
+_MORE: dict[str, dict[str, Any]] = {
+    "smolvla": dict(num_vlm_layers=2, resize_imgs_with_padding=(PIXELS, PIXELS), num_steps=3),
+    "pi0": _PI,
+    "pi05": _PI,
+}
 
 
 def vla(family: str, **options: Any) -> Any:
@@ -39,36 +46,46 @@ def vla(family: str, **options: Any) -> Any:
     pi0 and pi0.5 ask for a fork of transformers whose Gemma norms take a condition; a stand-in of these norms is put
     into the transformers at hand while this runs and stays, which changes no Gemma that is called without a condition.
     """
-    with pytest.MonkeyPatch.context() as patch:
+    with built_small(family):
         torch.manual_seed(0)
-        return (_smolvla if family == "smolvla" else _pi)(family, patch, options).eval()
+        config, policy = (_smolvla if family == "smolvla" else _pi)(family)
+        return policy(config(**{**features(), **_SMALL, **_MORE[family], **options})).eval()
 
 
-def _smolvla(_: str, patch: pytest.MonkeyPatch, options: dict[str, Any]) -> Any:
+@contextmanager
+def built_small(family: str) -> Iterator[None]:
+    """Within, LeRobot builds policies of the family as small as these, and asks no hub."""
+    with pytest.MonkeyPatch.context() as patch:
+        (_small_smolvla if family == "smolvla" else _small_pi)(family, patch)
+        yield
+
+
+def _smolvla(_: str) -> tuple[Any, Any]:
     module = lerobot("lerobot.policies.smolvla.modeling_smolvla")
+    return lerobot("lerobot.policies.smolvla.configuration_smolvla").SmolVLAConfig, module.SmolVLAPolicy
+
+
+def _pi(family: str) -> tuple[Any, Any]:
+    name = family.upper()
+    config = getattr(lerobot(f"lerobot.policies.{family}.configuration_{family}"), f"{name}Config")
+    return config, getattr(lerobot(f"lerobot.policies.{family}.modeling_{family}"), f"{name}Policy")
+
+
+def _small_smolvla(_: str, patch: pytest.MonkeyPatch) -> None:
     built = lerobot("lerobot.policies.smolvla.smolvlm_with_expert")
     text = {**_TEXT, "model_type": "llama", "num_attention_heads": 4, "head_dim": 8}
     config = transformers.SmolVLMConfig(text_config=text, vision_config=_EYES, scale_factor=1)
     words = SimpleNamespace(tokenizer=SimpleNamespace(fake_image_token_id=1, global_image_token_id=2))
     patch.setattr(built, "AutoConfig", SimpleNamespace(from_pretrained=lambda _: config))
     patch.setattr(built, "AutoProcessor", SimpleNamespace(from_pretrained=lambda _: words))
-    small = dict(num_vlm_layers=2, resize_imgs_with_padding=(PIXELS, PIXELS), num_steps=3)
-    seen = lerobot("lerobot.policies.smolvla.configuration_smolvla").SmolVLAConfig(
-        **features(), **_SMALL, **{**small, **options}
-    )
-    return module.SmolVLAPolicy(seen)
 
 
-def _pi(family: str, patch: pytest.MonkeyPatch, options: dict[str, Any]) -> Any:
+def _small_pi(family: str, patch: pytest.MonkeyPatch) -> None:
     module = lerobot(f"lerobot.policies.{family}.modeling_{family}")
     forked_norms()
     patch.setattr(module, "get_gemma_config", lambda _: module.GemmaConfig(WIDTH, 2, 48, 8, 1, 8))
     patch.setattr(module, "PaliGemmaForConditionalGeneration", _shrunk(module.PaliGemmaForConditionalGeneration))
     patch.setattr(module, "GemmaForCausalLM", _shrunk(module.GemmaForCausalLM))
-    name = {"pi0": "PI0", "pi05": "PI05"}[family]
-    config = getattr(lerobot(f"lerobot.policies.{family}.configuration_{family}"), f"{name}Config")
-    small = dict(image_resolution=(PIXELS, PIXELS), num_inference_steps=3)
-    return getattr(module, f"{name}Policy")(config(**features(), **_SMALL, **{**small, **options}))
 
 
 def _shrunk(kind: Callable[..., Any]) -> Callable[..., Any]:
