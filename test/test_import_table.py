@@ -23,7 +23,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "observation": ("streams",),
     "runtime": ("observation", "memory", "signature"),
     "bags": ("observation", "runtime"),
-    "learning": ("runtime", "policies", "bags"),
+    "learning": ("measure", "policies", "bags"),
     "measure": ("runtime",),
     "replay": ("bags",),
     "evidence": ("measure", "policies", "bags"),

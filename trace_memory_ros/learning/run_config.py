@@ -77,15 +77,24 @@ class PolicySection:
 
 @dataclass(frozen=True)
 class BagsSection:
-    """How bags are used. held_out: share; episodes: train on so many at most; least_spread: by unit, see `spread`."""
+    """How bags are used. held_out, validation: shares. episodes: train on so many at most. least_spread: by unit.
+
+    cross_validation: whether to, where fewer than 20 decisions would be held out. noise: strengths of the noise over
+    signatures and states that it chooses of, as a multiple of the recipe's.
+    """
 
     held_out: float = 1 / 6
+    validation: float = 1 / 10
+    cross_validation: bool = True
+    noise: tuple[float, ...] = (1.0, 3.0, 10.0)
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_spread(self.least_spread, "bags.least_spread")
+        if not self.noise or min(self.noise) < 0.0:
+            raise ConfigError(f"bags.noise = {self.noise}: give at least one strength, none negative, e.g. [1.0]")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,18 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
+from trace_memory_ros.learning.bags.data import BagData, Split, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
+from trace_memory_ros.learning.cross_validation import CrossValidation
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
 from trace_memory_ros.signature.normalise import Standardiser
 
-HELD_OUT = 1 / 6
+HELD_OUT, VALIDATION = 1 / 6, 1 / 10
+"""Shares of the scenes."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class Prepared:
 
     @property
     def held_out(self) -> BatchBuilder:
-        """Batches of the held-out split."""
+        """Batches of the held-out split. Raises ValueError where all episodes are trained on."""
+        if self.data.held_out is None:
+            raise ValueError("no episode is held out: all are trained on")
         return self.data.held_out
 
     @property
@@ -106,28 +110,60 @@ def prepare(
     split_seed: int = 0,
     episodes: int | None = None,
     given: Mapping[str, Any] | None = None,
+    validation: float = VALIDATION,
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
     episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
     whatever the episodes are like.
     """
-    train_at, held_at = split(data.episodes, held_out, split_seed)
-    training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
+    chosen = split(data.episodes, held_out, validation, split_seed)
+    chosen = chosen._replace(training=fewer(chosen.training, episodes, split_seed))
+    return prepare_split(data, recording, options, recipe, chosen, given)
+
+
+def prepare_split(
+    data: BagData,
+    recording: RecordingConfig,
+    options: BagOptions,
+    recipe: Recipe,
+    chosen: Split,
+    given: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone."""
+    training, validation, held_out = ([data.episodes[i] for i in indices] for indices in chosen)
     design, state = bag_design(options, recording, data.action_names, training)
-    prepared = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
+    prepared = prepare_unpaired(design, state, training, validation, held_out, data.source)
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
     return Prepared(design, with_values(fitted, given or {}), state, prepared)
 
 
-def prepare_run(data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]) -> Prepared:
-    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults."""
-    bags = config.bags or BagsSection()
-    shares = bags.held_out, bags.split_seed, bags.episodes
-    return prepare(data, recording, options_of(config), config.recipe, *shares, given)
+def prepare_run(
+    data: BagData,
+    recording: RecordingConfig,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    folded: CrossValidation | None = None,
+) -> Prepared:
+    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults.
+
+    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose.
+    """
+    bags, options = config.bags or BagsSection(), options_of(config)
+    if folded is None:
+        shares = bags.held_out, bags.split_seed, bags.episodes
+        return prepare(data, recording, options, config.recipe, *shares, given, bags.validation)
+    chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
+    plan = prepare_split(data, recording, options, config.recipe, chosen, given)
+    return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
 
 
-def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
+def with_noise(recipe: Recipe, times: float) -> Recipe:
+    """The recipe with noise over signatures and states so many times as strong."""
+    return replace(recipe, augmentation=recipe.augmentation.stronger(times, times))
+
+
+def fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
     """At most `most` of the indices, at random."""
     if most is None or most >= len(indices):
         return indices
