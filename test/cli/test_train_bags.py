@@ -91,7 +91,7 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     first = read_summary(folder / "c").figures["model_id"]
     tensors = load(folder / "c").tensors
     assert main(arguments(folder, "--resume")) == 0
-    assert "resumed at step 3 of 3" in capsys.readouterr().out
+    assert "resumed joint phase at step 3 of 3" in capsys.readouterr().out
     assert first != ""
     again = load(folder / "c").tensors
     assert all((tensors[name] == again[name]).all() for name in tensors)
