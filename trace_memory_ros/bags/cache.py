@@ -23,6 +23,7 @@ from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
 
 FORMAT = 4
@@ -256,4 +257,4 @@ def _pixels(episode: Path, camera: int) -> Path:
 
 
 def _mapped(episode: Path, camera: int, index: np.ndarray) -> Frames:
-    return Frames(np.load(_pixels(episode, camera), mmap_mode="r", allow_pickle=False), index)
+    return Frames(StoredArray(_pixels(episode, camera)), index)
