@@ -7,8 +7,8 @@ from typing import Any
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes, split
-from trace_memory_ros.learning.bags.design import options_of
-from trace_memory_ros.learning.bags.training import fewer, prepare_split, with_noise
+from trace_memory_ros.learning.bags.design import options_of, small_memory
+from trace_memory_ros.learning.bags.training import fewer, prepare_split, strengths, with_noise
 from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.build import Design
@@ -18,10 +18,6 @@ from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig
 from trace_memory_ros.measure.accuracy import LEAST
-from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import MemoryDims
-
-_PROBE_DIMS = MemoryDims(content=4, signature=4, width=8, slots=2)
 
 
 def held_out_decisions(data: BagData, bags: BagsSection) -> int:
@@ -34,13 +30,8 @@ def should_fold(data: BagData, config: RunConfig) -> bool:
     """Whether a run cross-validates: there are answers to tell apart, too few to hold out, and a memory to learn."""
     bags = config.bags or BagsSection()
     few = len(data.labels) > 1 and held_out_decisions(data, bags) < LEAST
-    return few and bags.cross_validation and _learns(config)
-
-
-def _learns(config: RunConfig) -> bool:
-    """Whether the memory has weights."""
-    memory = registry.build(config.memory.name, _PROBE_DIMS, config.memory.options)
-    return any(True for _ in memory.parameters())
+    memory = small_memory(config.memory.name, config.memory.options)
+    return few and bags.cross_validation and bool(list(memory.parameters()))
 
 
 def cross_validate_run(
@@ -68,7 +59,9 @@ def cross_validate_run(
         report(fold, noise, found)
         return found
 
-    return cross_validate(len(folds), strengths(bags, given), trial) if folds else None
+    # Without an address there is no noise to choose.
+    addressed = small_memory(config.memory.name, config.memory.options).uses_signature
+    return cross_validate(len(folds), strengths(bags, given) if addressed else (1.0,), trial) if folds else None
 
 
 def learn_fold(design: Design, data: Data, recipe: Recipe, seed: int) -> Trial:
@@ -76,9 +69,3 @@ def learn_fold(design: Design, data: Data, recipe: Recipe, seed: int) -> Trial:
     agent = new_agent(design, data, seed)
     model = learn_memory(agent, data.training, None, recipe, seed, lambda _: None).eval()
     return Trial(branch_accuracy(model, data.training), judge(model, data.held_out).accuracy)
-
-
-def strengths(bags: BagsSection, given: Mapping[str, Any]) -> tuple[float, ...]:
-    """Strengths of noise to choose of; as it is where the run's configuration gives noise of its own."""
-    own = given.get("recipe", {}).get("augmentation", {})
-    return (1.0,) if any(name.startswith(("signature_", "state_")) for name in own) else bags.noise
