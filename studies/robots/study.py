@@ -37,6 +37,7 @@ SMALL = (
     "recipe.memory_first.stage_steps=2",
     "recipe.memory_first.attempts=1",
     "recipe.steps=2",
+    "bags.cross_validation=false",
     "policy.chunk=6",
 )
 """A training that ends in seconds and learns nothing."""
