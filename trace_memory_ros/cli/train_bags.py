@@ -21,6 +21,7 @@ from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.cross_validation import CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
+from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import write_summary
@@ -33,14 +34,19 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     recording = RecordingConfig.load(args.config)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
-    claim_folder(folder, args.resume)
-    data, failed = _decode(args, recording)
+    with args.group.first_before_others():
+        if args.group.writes:
+            claim_folder(folder, args.resume)
+        data, failed = _decode(args, recording)
     folded = _fold(data, recording, asked, given)
     plan = prepare_run(data, recording, asked, given, folded)
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
-    config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
+    if args.group.writes:
+        config.write(folder)
+    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, args.hardware, args.group)
+    if not args.group.writes:
+        return {}
     figures = fitted.figures() | {"cross_validation": None if folded is None else folded.to_dict()}
     figures |= _doubts(fitted, folded)
     figures |= {
@@ -54,7 +60,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
     write_summary(folder, command(), figures)
-    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}", highlight=False)
+    write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
+    console.print(f"checkpoint, summary and page in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -24,8 +25,8 @@ class Progress:
 
     An accuracy is None where no episode has a branch to judge, and where there is no validation split.
     validation_chunk_error: mean absolute error of chunks in standard deviations of the actions; None where episodes
-    have twins, which the accuracies speak for. attempt: how often the memory's training was begun, from 1. Nothing
-    here is of held-out episodes.
+    have twins, which the accuracies speak for. attempt: how often the memory's training was begun, from 1. figures:
+    learning rate, speed and what the memory does, by name. Nothing here is of held-out episodes.
     """
 
     phase: str
@@ -36,6 +37,7 @@ class Progress:
     validation_branch_accuracy: Accuracy | None
     validation_chunk_error: float | None = None
     attempt: int = 1
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class Reporter:
@@ -47,5 +49,27 @@ class Reporter:
     def held_out(self, found: Judged) -> None:
         """What was found on held-out episodes, once, at the end."""
 
-    def resumed(self, step: int, steps: int) -> None:
-        """The joint phase goes on after `step` of `steps`."""
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
+        """A phase goes on after `step` of `steps`, if these are known."""
+
+
+class Reporters(Reporter):
+    """Several, each told everything."""
+
+    def __init__(self, *reporters: Reporter) -> None:
+        self._reporters = reporters
+
+    def progress(self, line: Progress) -> None:
+        """To each."""
+        for reporter in self._reporters:
+            reporter.progress(line)
+
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
+        """To each."""
+        for reporter in self._reporters:
+            reporter.resumed(phase, step, steps)
+
+    def held_out(self, found: Judged) -> None:
+        """To each."""
+        for reporter in self._reporters:
+            reporter.held_out(found)

@@ -66,4 +66,4 @@ class RelativeReferences:
 
 
 def _with_gaps(chunk: Tensor, valid: Tensor) -> np.ndarray:
-    return torch.where(valid[:, None], chunk, torch.nan).numpy()
+    return torch.where(valid[:, None], chunk, torch.nan).cpu().numpy()
