@@ -91,7 +91,7 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     first = read_summary(folder / "c").figures["model_id"]
     tensors = load(folder / "c").tensors
     assert main(arguments(folder, "--resume")) == 0
-    assert "resumed at step 3 of 3" in capsys.readouterr().out
+    assert "resumed joint phase at step 3 of 3" in capsys.readouterr().out
     assert first != ""
     again = load(folder / "c").tensors
     assert all((tensors[name] == again[name]).all() for name in tensors)
@@ -158,6 +158,8 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
     assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
     folded = figures["cross_validation"]
     assert (folded["folds"], folded["accuracy"]["count"], folded["accuracy"]["claimed"]) == (4, 8, False)
+    assert main([*remembering(tmp_path), "--noise", "10,1", "--resume"]) == 0
+    assert read_summary(tmp_path / "c").figures["cross_validation"] == folded
     noise = read_file(tmp_path / "c" / FILE)["recipe"]["augmentation"]["signature_noise"]
     assert noise == pytest.approx(0.05 * folded["noise"])
 
