@@ -138,9 +138,9 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
 FAST = ("recipe.memory_first={clock_factors: [2], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",)
 
 
-def with_gru(folder: Path, *more: str) -> list[str]:
-    words = [*arguments(folder), *(word for value in (*FAST, *more) for word in ("--set", value))]
-    words[words.index("none")] = "gru"
+def remembering(folder: Path) -> list[str]:
+    words = [*arguments(folder, "--depth", "1"), *(word for value in FAST for word in ("--set", value))]
+    words[words.index("none")] = "trace"
     return words
 
 
@@ -149,21 +149,23 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
 ) -> None:
     write_bags(tmp_path / "bags", 4, recording())
     config_file(tmp_path, recording())
-    assert main(with_gru(tmp_path, "bags.noise=[1, 10]")) == 0
+    assert main([*remembering(tmp_path), "--noise", "10,1"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions would be held out, fewer than 20" in said
-    assert "fold 4, noise x10: train" in said
+    assert "fold 4, noise x10: train" in said and "fold 4, noise x1: train" in said
     assert "too few to tell" in said and "held-out branch accuracy" not in said
     figures = read_summary(tmp_path / "c").figures
     assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
     folded = figures["cross_validation"]
     assert (folded["folds"], folded["accuracy"]["count"], folded["accuracy"]["claimed"]) == (4, 8, False)
+    assert main([*remembering(tmp_path), "--noise", "10,1", "--resume"]) == 0
+    assert read_summary(tmp_path / "c").figures["cross_validation"] == folded
     noise = read_file(tmp_path / "c" / FILE)["recipe"]["augmentation"]["signature_noise"]
     assert noise == pytest.approx(0.05 * folded["noise"])
 
 
 def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*with_gru(folder), "--no-cross-validation"]) == 0
+    assert main([*remembering(folder), "--no-cross-validation"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions are held out, fewer than 20: how well this decides on other episodes stays unknown" in said
     assert "held-out branch accuracy, never looked at before" in said and "/2 right, too few to tell" in said

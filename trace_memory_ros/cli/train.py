@@ -21,6 +21,7 @@ FLAGS = {
     "pairs": "recipe.pairs",
     "held_out": "bags.held_out",
     "validation": "bags.validation",
+    "noise": "bags.noise",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
 }
@@ -43,7 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
     parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
     parser.add_argument(
-        "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
+        "--window",
+        type=int,
+        metavar="N",
+        help="address: signature of the last N standard deviations of path only, 0: of all (default: 0, from bags 8)",
     )
     parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
     parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: two seconds)")
@@ -84,6 +88,12 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
     group.add_argument("--validation", type=float, metavar="SHARE", help="share that attempts are chosen by (1/10)")
     group.add_argument(
+        "--noise",
+        type=_strengths,
+        metavar="X[,Y...]",
+        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,3,1)",
+    )
+    group.add_argument(
         "--no-cross-validation",
         action="store_true",
         help="hold some out, however few decisions that leaves to judge by",
@@ -91,6 +101,13 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--split-seed", type=int, help="seed of the split (default: 0)")
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
+
+
+def _strengths(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,3,1") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -136,6 +153,8 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     flags = {key: getattr(args, flag) for flag, key in FLAGS.items() if getattr(args, flag) is not None}
     if args.clock is not None:
         flags["clock"] = parse_clock(args.clock).to_dict()
+    if args.window == 0:
+        flags["address.window"] = flags.pop("address.window.stretches") or None
     if args.no_cross_validation:
         flags["bags.cross_validation"] = False
     if args.policy_from is not None:

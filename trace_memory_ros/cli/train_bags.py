@@ -19,7 +19,7 @@ from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_de
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.cross_validation import CrossValidation, Trial
+from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
 from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
@@ -38,7 +38,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         if args.group.writes:
             claim_folder(folder, args.resume)
         data, failed = _decode(args, recording)
-    folded = _fold(data, recording, asked, given)
+        # Processes after the first take the trials that it kept.
+        folded = _fold(args, data, recording, asked, given, folder)
     plan = prepare_run(data, recording, asked, given, folded)
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
@@ -66,7 +67,12 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
 
 
 def _fold(
-    data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]
+    args: argparse.Namespace,
+    data: BagData,
+    recording: RecordingConfig,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    folder: Path,
 ) -> CrossValidation | None:
     """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
     if len(data.labels) < 2 or (count := held_out_decisions(data, config.bags or BagsSection())) >= LEAST:
@@ -84,7 +90,8 @@ def _fold(
     def report(fold: int, noise: float, found: Trial) -> None:
         say(f"fold {fold + 1}, noise x{noise:g}: train {found.train}, held out {found.held_out}")
 
-    folded = cross_validate_run(data, recording, config, given, report)
+    reuse = args.resume or not args.group.writes
+    folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
     if folded is None:
         say(f"{len(data.episodes)} episodes are too few to fold: how well this decides on other episodes stays unknown")
         return None

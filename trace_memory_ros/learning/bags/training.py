@@ -147,20 +147,28 @@ def prepare_run(
 ) -> Prepared:
     """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults.
 
-    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose.
+    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose;
+    without, it is of the first strength.
     """
     bags, options = config.bags or BagsSection(), options_of(config)
     if folded is None:
         shares = bags.held_out, bags.split_seed, bags.episodes
-        return prepare(data, recording, options, config.recipe, *shares, given, bags.validation)
+        plan = prepare(data, recording, options, config.recipe, *shares, given, bags.validation)
+        return replace(plan, recipe=with_noise(plan.recipe, strengths(bags, given)[0]))
     chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
     plan = prepare_split(data, recording, options, config.recipe, chosen, given)
     return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
 
 
+def strengths(bags: BagsSection, given: Mapping[str, Any]) -> tuple[float, ...]:
+    """Strengths of noise to choose of; as it is where the run's configuration gives noise of its own."""
+    own = given.get("recipe", {}).get("augmentation", {})
+    return (1.0,) if any(name.startswith("signature_") for name in own) else bags.noise
+
+
 def with_noise(recipe: Recipe, times: float) -> Recipe:
-    """The recipe with noise over signatures and states so many times as strong."""
-    return replace(recipe, augmentation=recipe.augmentation.stronger(times, times))
+    """The recipe with noise over signatures so many times as strong."""
+    return replace(recipe, augmentation=recipe.augmentation.stronger(times))
 
 
 def fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
