@@ -148,6 +148,7 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
         f"ticks of {1e3 * period_s:g} ms: an action chunk is {design.chunk} of them ({design.chunk * period_s:.3g} s), "
         f"near a branch are the {reach} after it ({reach * period_s:.3g} s)"
     )
+    yield f"the memory sees {design.observation.thumbnail_px} px through {design.backbone}, by {design.pooling}"
     if design.policy_options:
         options = ", ".join(f"{name} {value}" for name, value in design.policy_options.items())
         yield f"policy {design.policy}: {options}"

@@ -41,7 +41,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
-from trace_memory_ros.vision.config import POLICY, BackboneConfig
+from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 Pairs = Sequence[tuple[Demonstration, Demonstration]]
@@ -191,6 +191,13 @@ def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
         raise ValueError(
             f"the policy in {checkpoint.folder} is of family {checkpoint.policy.family!r}, this run's of "
             f"{agent.policy.family!r}: start from a checkpoint of the same family, or train that family (--policy)"
+        )
+    seen_by = BackboneConfig.from_dict(checkpoint.policy.options.get("backbone", SMALL))
+    ours_by = getattr(agent.policy.config, "backbone", seen_by)
+    if (seen_by.frozen or ours_by.frozen) and seen_by != ours_by:
+        raise ValueError(
+            f"the policy in {checkpoint.folder} sees through {seen_by} ({seen_by.weights_sha256}), this run's through "
+            f"{ours_by} ({ours_by.weights_sha256}): give policy.backbone as it was trained"
         )
     theirs = {k: v for k, v in checkpoint.tensors_of("policy.").items() if not k.startswith("adapter.")}
     ours = {k: v for k, v in agent.policy.state_dict().items() if not k.startswith("adapter.")}
