@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ def random_checkpoint(
     observation = default_arm(base_masked)
     cameras = tuple(replace(camera, transport=transport) for camera in observation.cameras)
     observation = replace(observation, cameras=cameras)
-    sizes = {"visual_width": 512, "state_width": 512} if paper else {}
+    sizes: dict[str, Any] = {"visual_width": 512, "state_width": 512} if paper else {}
     encoder = ContentEncoder(
         EncoderConfig(len(observation.cameras), observation.thumbnail_px, observation.state_dim, **sizes)
     )

@@ -181,7 +181,7 @@ def test_a_checkpoint_is_whole_or_refused(tmp_path: Path, cache: Path) -> None:
     (tmp_path / kept).unlink()
     with pytest.raises(CheckpointError, match=rf"{kept}.*missing|missing.*{kept}"):
         load(tmp_path)
-    other = with_eyes(plan, replace(LITE, frozen=True, weights="random"), BackboneSection())
+    other = with_eyes(plan, replace(LITE, frozen=True, weights="random", options={"stride": 16}), BackboneSection())
     assert other.backbone.weights_sha256 != asked.backbone.weights_sha256
     trained(other, demos, tmp_path / "other")
     assert load(tmp_path / "other").model_id != first
@@ -195,3 +195,17 @@ def test_another_attempt_keeps_frozen_eyes_and_draws_the_rest() -> None:
     vision, before = agent.encoder.vision, agent.encoder.camera.detach().clone()
     build.reinitialise(agent, builder)
     assert agent.encoder.vision is vision and not torch.equal(agent.encoder.camera, before)
+
+
+def test_a_policy_is_taken_over_with_its_eyes_or_not_at_all(tmp_path: Path) -> None:
+    plan, demos = seen_at(40, ticks=6)
+    seen = BackboneSection("efficientnet_lite0", True, "random", {"stride": 16})
+    asked = with_eyes(plan, EyesSection(), seen)
+    agent, builder = trained(asked, demos, tmp_path)
+    other = replace(asked, memory="none", depth=0)
+    fresh = build.build_agent(other, builder)
+    build.adopt_policy(fresh, load(tmp_path))
+    assert torch.equal(fresh.policy.image_tokens.place, agent.policy.image_tokens.place)
+    unlike = build.build_agent(with_eyes(plan, EyesSection(), replace(seen, frozen=False)), builder)
+    with pytest.raises(ValueError, match=r"sees through efficientnet_lite0, frozen, stride 16.*policy.backbone"):
+        build.adopt_policy(unlike, load(tmp_path))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics, increments
+from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.features.noise import feature_noise
@@ -25,7 +25,6 @@ from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision.base import Features
-from trace_memory_ros.vision.encoder import pixels_of
 
 BEFORE_MS = 200
 """How long before a decision reads count as near it."""
@@ -40,6 +39,13 @@ class Evidence(NamedTuple):
     state: Tensor
     xi: Tensor
     delta: Tensor
+
+
+def _floats(images: Tensor) -> Tensor:
+    """Images `(..., P, P, 3)` uint8 as `(..., 3, P, P)` float32 in 0..1; what is that already stays as it is."""
+    if images.dtype != torch.uint8:
+        return images
+    return images.movedim(-1, -3).contiguous().float().div_(255.0)
 
 
 class EpisodeBatch(NamedTuple):
@@ -72,6 +78,13 @@ class EpisodeBatch(NamedTuple):
         writes, mask, reads, *rest = self
         seen, now = (Evidence(on_seen(change, part.thumbnails), *map(change, part[1:])) for part in (writes, reads))
         return EpisodeBatch(seen, change(mask), now, *map(change, rest))
+
+    def floats(self) -> EpisodeBatch:
+        """The batch with images as the networks take them, on the device where they are."""
+        writes, reads = (
+            part._replace(thumbnails=on_seen(_floats, part.thumbnails)) for part in (self.writes, self.reads)
+        )
+        return self._replace(writes=writes, reads=reads, images=_floats(self.images))
 
     @property
     def ticks(self) -> int:
@@ -111,6 +124,18 @@ class BatchBuilder:
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         longest: writes to pad to, where the episodes are part of a batch.
         """
+        return self.build_raw(indices, factors, reads, pictures, longest, views).floats()
+
+    def build_raw(
+        self,
+        indices: list[int],
+        factors: list[float],
+        reads: list[NDArray[np.int64]],
+        pictures: bool = True,
+        longest: int | None = None,
+        views: Sequence[int] = (),
+    ) -> EpisodeBatch:
+        """As `build`, with all images as they are stored, which are a quarter of the bytes; see `floats`."""
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
         longest = longest or max(len(w) for w in writes)
@@ -119,8 +144,8 @@ class BatchBuilder:
             mask[row, : len(w)] = True
         last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
         views = views or [PLAIN] * len(episodes)
-        write_parts = [self._writes(e, w, longest, v) for e, w, v in zip(episodes, writes, views, strict=True)]
-        read_parts = [self._reads(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
+        parts = [self._parts(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
+        write_parts, read_parts = [_padded(written, longest) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         return EpisodeBatch(
@@ -128,7 +153,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([self._pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
+            torch.stack([self._pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -146,34 +171,42 @@ class BatchBuilder:
             due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)
 
-    def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int, view: int) -> Evidence:
-        evidence = self._evidence(episode, writes, increments(episode.xi, writes), view)
-        pad = longest - len(writes)
-
-        def padded(part: Tensor) -> Tensor:
-            return torch.nn.functional.pad(part, [0, 0] * (part.ndim - 1) + [0, pad])
-
-        return Evidence(on_seen(padded, evidence.thumbnails), *map(padded, evidence[1:]))
-
-    def _reads(self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int) -> Evidence:
+    def _parts(
+        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int
+    ) -> tuple[Evidence, Evidence]:
+        """Evidence at the writes, and at the reads. Both take their signatures from one walk of the path."""
+        ticks = np.union1d(writes, reads)
+        xi = episode.xi[ticks]
+        at_writes, at_reads = (xi[np.searchsorted(ticks, some)] for some in (writes, reads))
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
-        return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]], view)
+        first = np.diff(at_writes, axis=0, prepend=at_writes[:1])
+        return (
+            self._evidence(episode, writes, at_writes, first, view),
+            self._evidence(episode, reads, at_reads, at_reads - at_writes[base], view),
+        )
 
-    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64], view: int) -> Evidence:
-        statistics, images = self.statistics, episode.thumbnails
+    def _evidence(
+        self,
+        episode: Episode,
+        ticks: NDArray[np.int64],
+        xi: NDArray[np.float64],
+        delta: NDArray[np.float64],
+        view: int,
+    ) -> Evidence:
+        statistics, images, kept = self.statistics, episode.thumbnails, self.features
         return Evidence(
-            pixels_of(stacked(images, ticks)) if self.features is None else self.features.features(images, ticks, view),
+            torch.from_numpy(stacked(images, ticks)) if kept is None else kept.features(images, ticks, view),
             torch.from_numpy(episode.state[ticks]),
-            _standardised(statistics.xi, episode.xi[ticks]),
+            _standardised(statistics.xi, xi),
             _standardised(statistics.delta, delta),
         )
 
     def _pictures(self, demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
         px = self.image_px
         if px is None or all(frames.px == px for frames in demo.images.values()):
-            return pixels_of(stacked(demo.images, ticks))
-        return pixels_of(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
+            return torch.from_numpy(stacked(demo.images, ticks))
+        return torch.from_numpy(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
 
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
@@ -193,6 +226,20 @@ class Data(NamedTuple):
     training: BatchBuilder
     validation: BatchBuilder | None
     held_out: BatchBuilder | None
+
+
+def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:
+    return torch.zeros(len(ticks), 0, 1, 1, 3, dtype=torch.uint8)
+
+
+def _padded(evidence: Evidence, longest: int) -> Evidence:
+    """Zeros after the last of the writes, up to `longest`."""
+    pad = longest - len(evidence.state)
+
+    def padded(part: Tensor) -> Tensor:
+        return torch.nn.functional.pad(part, [0, 0] * (part.ndim - 1) + [0, pad])
+
+    return Evidence(on_seen(padded, evidence.thumbnails), *map(padded, evidence[1:]))
 
 
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:

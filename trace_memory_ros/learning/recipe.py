@@ -30,7 +30,7 @@ class Augmentation:
     feature_noise: float = 0.0
     views: int = 0
 
-    def stronger(self, signature: float, state: float) -> Augmentation:
+    def stronger(self, signature: float, state: float = 1.0) -> Augmentation:
         """The noise over signatures and states so many times as strong."""
         return replace(
             self,

@@ -124,7 +124,8 @@ def load(folder: str | Path) -> Checkpoint:
     tensors = {name: t.float() if t.dtype == torch.float16 else t for name, t in raw.items()}
     _check_finite(tensors, path / WEIGHTS, COPY_AGAIN)
     _with_backbones(config, path, weights_of.check)
-    weights_of.also_in(path)
+    if config.frozen_backbones:
+        weights_of.also_in(path)
     return Checkpoint(path, config, tensors, _model_id(text, weights))
 
 

@@ -90,7 +90,7 @@ class VisualBackbone(nn.Module):
 
 
 @torch.no_grad()
-def features_of(backbone: VisualBackbone, images: NDArray[np.uint8], batch: int = 64) -> Features:
+def features_of(backbone: VisualBackbone, images: NDArray[np.uint8], batch: int = 16) -> Features:
     """Features of images `(N, P, P, 3)` uint8: tokens `(N, K, d)`, pooled `(N, d)` float32, on the CPU.
 
     A function of the backbone's weights and the pixels alone, hence what may be kept on disk for a frozen one.

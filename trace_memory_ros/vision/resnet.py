@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.pretrained import PretrainedBackbone, as_features
+from trace_memory_ros.vision.torchvision import torchvision
 from trace_memory_ros.vision.weights import WeightsError, read_source
 
 LAST = {8: ("layer2", 128), 16: ("layer3", 256), 32: ("layer4", 512)}
 """The last layer that is kept at a stride, and its channels."""
 LAYERS = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4")
 CLASSIFIER = "fc."
-_UNBUILT = "operator torchvision::"
-_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_declared: list[torch.library.Library] = []
 
 
 class ResNet18(PretrainedBackbone):
@@ -32,7 +28,7 @@ class ResNet18(PretrainedBackbone):
 
     def __init__(self, config: BackboneConfig, px: int) -> None:
         super().__init__(config, px)
-        network = torchvision("torchvision.models").resnet18(weights=None)
+        network = _models().resnet18(weights=None)
         last, self.width = LAST[self.stride]
         self.layers = LAYERS[: LAYERS.index(last) + 1]
         for name in self.layers:
@@ -56,7 +52,7 @@ class ResNet18(PretrainedBackbone):
     @staticmethod
     def _downloaded() -> dict[str, Tensor]:
         try:
-            weights = torchvision("torchvision.models").ResNet18_Weights.IMAGENET1K_V1
+            weights = _models().ResNet18_Weights.IMAGENET1K_V1
             return dict(weights.get_state_dict(progress=False, check_hash=True))
         except OSError as error:
             raise WeightsError(
@@ -65,23 +61,10 @@ class ResNet18(PretrainedBackbone):
             ) from error
 
 
-def torchvision(module: str = "torchvision") -> Any:
-    """Import `module` of torchvision, also where its compiled part was built for another torch than the one installed.
-
-    Its import then stops at two operators that don't exist. Nothing here calls them, so they are declared without an
-    implementation. Raises ConfigError where it is not installed.
-    """
+def _models() -> Any:
     try:
-        return import_module(module)
+        return torchvision("torchvision.models")
     except ModuleNotFoundError as error:
         raise ConfigError(
             f'backbone resnet18 needs {error.name}, which an extra brings: pip install "trace_memory_ros[vision]"'
         ) from error
-    except RuntimeError as error:
-        if _UNBUILT not in str(error):
-            raise
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(name + _SIGNATURE)
-        _declared.append(library)
-        return import_module(module)

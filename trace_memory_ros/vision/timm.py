@@ -14,7 +14,7 @@ from trace_memory_ros.files.strict import ConfigError, check_keys, require_int
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.pretrained import as_features
-from trace_memory_ros.vision.resnet import torchvision
+from trace_memory_ros.vision.torchvision import torchvision
 from trace_memory_ros.vision.weights import WeightsError
 
 
@@ -99,8 +99,8 @@ class TimmBackbone(VisualBackbone):
 
 
 def _timm(module: str = "timm") -> Any:
-    torchvision()
     try:
+        torchvision()
         return import_module(module)
     except ModuleNotFoundError as error:
         raise ConfigError(

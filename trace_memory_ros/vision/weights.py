@@ -162,7 +162,10 @@ def choose(
     from trace_memory_ros.vision import registry
 
     config = BackboneConfig(name, frozen, None, options or {})
-    backbone = registry.untrained(config, px)
+    with torch.random.fork_rng(devices=[]):
+        # Frozen random weights are the same ones in every run.
+        torch.manual_seed(0)
+        backbone = registry.untrained(config, px)
     if source is not None and str(source) == RANDOM:
         if not frozen:
             return config
