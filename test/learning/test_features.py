@@ -15,6 +15,7 @@ from trace_memory_ros.learning.build import prepare, with_features
 from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile
+from trace_memory_ros.learning.features.views import seen
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.vision import registry, weights
@@ -26,12 +27,7 @@ PX = 16
 
 @pytest.fixture
 def backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VisualBackbone:
-    return _backbone(0, tmp_path, monkeypatch)
-
-
-def _backbone(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VisualBackbone:
     monkeypatch.setenv(weights.CACHE, str(tmp_path / "weights"))
-    torch.manual_seed(seed)
     return registry.build(weights.choose("efficientnet_lite0", True, {"stride": 8}, weights.RANDOM, PX), PX)
 
 
@@ -66,26 +62,33 @@ def test_a_later_run_computes_only_what_is_missing(backbone: VisualBackbone, tmp
     assert again.computed == 1 + 2
 
 
-def test_other_pixels_weights_and_views_are_other_files(
-    backbone: VisualBackbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_pixels_weights_and_views_are_other_files(backbone: VisualBackbone, tmp_path: Path) -> None:
     strength = Augmentation(views=2)
+    fresh = registry.untrained(BackboneConfig("efficientnet_lite0", options={"stride": 8}), PX)
+    moved = weights.keep({name: tensor + 0.1 for name, tensor in fresh.state_dict().items()})
+    other = registry.build(replace(backbone.config, weights_sha256=moved), PX)
     caches = [
         FeatureCache(tmp_path, backbone, True, strength),
-        FeatureCache(tmp_path, _backbone(1, tmp_path, monkeypatch), True, strength),
+        FeatureCache(tmp_path, other, True, strength),
         FeatureCache(tmp_path, backbone, True, replace(strength, brightness=0.3)),
     ]
-    ticks = np.arange(3)
-    found = [
-        caches[0].features(cameras(), ticks),
-        caches[0].features(cameras(1), ticks),
-        caches[0].features(cameras(), ticks, view=1),
-        caches[0].features(cameras(), ticks, view=2),
-        caches[1].features(cameras(), ticks),
-        caches[2].features(cameras(), ticks, view=1),
-    ]
-    assert all(not torch.equal(a.tokens, b.tokens) for i, a in enumerate(found) for b in found[:i])
-    assert torch.equal(caches[2].features(cameras(), ticks).tokens, found[0].tokens)
+    asked = ((0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0), (2, 0, 1))
+    for which, scene, view in asked:
+        caches[which].features(cameras(scene), np.arange(3), view)
+    kept = {file for file in tmp_path.rglob("*.npy") if not file.name.endswith(".crc.npy")}
+    assert len(kept) == 2 * len(asked)
+    caches[2].features(cameras(), np.arange(3))
+    assert caches[2].computed == 2 + 3
+
+
+def test_a_view_is_the_same_perturbation_every_time() -> None:
+    images, rows = cameras()["fast"].pixels, np.arange(6)
+    assert seen(images, rows, 0, 0, Augmentation()) is images
+    one, again, other = (seen(images, rows, 0, view, Augmentation()) for view in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert np.array_equal(one[2:3], seen(images[2:3], rows[2:3], 0, 1, Augmentation()))
+    assert 0 < np.abs(one.astype(int) - images).mean() < 60
 
 
 def test_views_are_drawn_only_where_there_are_some() -> None:
