@@ -24,13 +24,14 @@ from trace_memory_ros.learning.dataset import (
     answers_diverge,
     fit_state,
     fit_statistics,
+    held_in_memory,
     state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
@@ -86,6 +87,11 @@ class Design:
         return px
 
     @property
+    def signature_numbers(self) -> int:
+        """S: numbers of a signature; 0 without one."""
+        return signature_size(self.observation.path_dim, self.depth) if self.depth else 0
+
+    @property
     def least_state(self) -> NDArray[np.float64]:
         """What state channels `(d_s,)` are divided by at least."""
         return least_spread(self.observation.state_units, self.spread)
@@ -102,7 +108,8 @@ def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: P
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
     clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
-    path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
+    kept = held_in_memory((demo for pair in training for demo in pair), design.signature_numbers)
+    path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows, kept)
     train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
@@ -126,7 +133,8 @@ def prepare_unpaired(
     """
     spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
-    path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
+    kept = held_in_memory(training, design.signature_numbers)
+    path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows, kept)
     apart = answers_diverge(training, spread, period_ms)
 
     def batches_of(demos: Sequence[Demonstration]) -> UnpairedSet:
@@ -157,7 +165,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     encoder = None if shared else ContentEncoder(replace(eyes, backbone=design.backbone))
     dims = MemoryDims(
         eyes.content_dim,
-        signature_size(seen.path_dim, design.depth) if design.depth else 0,
+        design.signature_numbers,
         design.width,
         design.slots,
     )
@@ -246,6 +254,8 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 
 @torch.no_grad()
 def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
+    if type(agent.memory).calibrate is Memory.calibrate:
+        return
     indices = list(range(min(episodes, len(builder.data.episodes))))
     reads = [np.zeros(1, dtype=np.int64)] * len(indices)
     batch = builder.build(indices, [1.0] * len(indices), reads, pictures=False)
