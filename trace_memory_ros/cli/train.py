@@ -14,6 +14,7 @@ FLAGS = {
     "depth": "address.depth",
     "window": "address.window.stretches",
     "policy": "policy.family",
+    "eyes": "eyes.name",
     "chunk": "policy.chunk",
     "steps": "recipe.steps",
     "pairs": "recipe.pairs",
@@ -37,6 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
     parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
+    parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
     parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
     parser.add_argument(

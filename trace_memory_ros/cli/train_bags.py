@@ -116,7 +116,8 @@ def say(line: str) -> None:
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
     """The configuration with what was chosen from the data and from the robot's tick period."""
     design = plan.design
-    policy = replace(asked.policy, chunk=design.chunk, options=dict(design.policy_options))
+    options = {name: value for name, value in design.policy_options.items() if name != "backbone"}
+    policy = replace(asked.policy, chunk=design.chunk, options=options)
     return replace(asked, clock=design.clock.to_dict(), policy=policy, recipe=plan.recipe)
 
 
@@ -147,6 +148,7 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
         f"ticks of {1e3 * period_s:g} ms: an action chunk is {design.chunk} of them ({design.chunk * period_s:.3g} s), "
         f"near a branch are the {reach} after it ({reach * period_s:.3g} s)"
     )
+    yield f"the memory sees {design.observation.thumbnail_px} px through {design.backbone}, by {design.pooling}"
     if design.policy_options:
         options = ", ".join(f"{name} {value}" for name, value in design.policy_options.items())
         yield f"policy {design.policy}: {options}"

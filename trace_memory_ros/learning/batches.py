@@ -17,6 +17,7 @@ from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.frames import stacked
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
@@ -89,6 +90,7 @@ class BatchBuilder:
     """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
+    image_px: side of the policy's images; None for the cameras' own.
     """
 
     data: EpisodeSet
@@ -96,6 +98,7 @@ class BatchBuilder:
     clock: UpdateClock
     chunk: int
     references: RelativeReferences | None = None
+    image_px: int | None = None
 
     def build(
         self,
@@ -137,7 +140,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([_pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
+            torch.stack([self._pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -181,6 +184,12 @@ class BatchBuilder:
             _standardised(statistics.delta, delta),
         )
 
+    def _pictures(self, demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
+        px = self.image_px
+        if px is None or all(frames.px == px for frames in demo.images.values()):
+            return torch.from_numpy(stacked(demo.images, ticks))
+        return torch.from_numpy(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
+
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
         actions = episode.demo.actions[np.minimum(ticks, episode.demo.ticks - 1)]
@@ -199,10 +208,6 @@ class Data(NamedTuple):
     training: BatchBuilder
     validation: BatchBuilder | None
     held_out: BatchBuilder | None
-
-
-def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
-    return torch.from_numpy(stacked(demo.images, ticks))
 
 
 def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:

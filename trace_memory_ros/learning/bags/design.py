@@ -16,6 +16,7 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
@@ -59,6 +60,8 @@ class BagOptions:
     policy: str = "act"
     memory_options: Mapping[str, Any] | None = None
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    policy_backbone: BackboneSection = field(default_factory=BackboneSection)
+    eyes: EyesSection = field(default_factory=EyesSection)
     width: int = WIDTH
     slots: int = SLOTS
 
@@ -98,7 +101,7 @@ def bag_design(
         spread=options.spread,
         actions=recording.actions,
     )
-    return design, state
+    return with_eyes(design, options.eyes, options.policy_backbone), state
 
 
 def chunk_ticks(period_ms: int) -> int:
@@ -132,6 +135,8 @@ def options_of(config: RunConfig) -> BagOptions:
         policy=policy.family,
         memory_options=memory.options,
         policy_options=policy.options,
+        policy_backbone=policy.backbone,
+        eyes=config.eyes,
         width=memory.width,
         slots=memory.slots,
     )
