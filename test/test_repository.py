@@ -151,7 +151,7 @@ def normalised(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-EXTRAS = ("sim", "diffusion", "video", "vision", "timm", "ray", "tensorboard")
+EXTRAS = ("sim", "diffusion", "video", "datasets", "vision", "timm", "ray", "tensorboard")
 
 
 @pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ros", "colcon", *EXTRAS])
@@ -179,6 +179,7 @@ def ranges(extra: str = "") -> dict[str, Requirement]:
         ("sim", ("sim",)),
         ("diffusion", ("diffusion",)),
         ("video", ("video",)),
+        ("datasets", ("video", "datasets")),
         ("vision", ("vision",)),
         ("timm", ("timm",)),
         ("ray", ("ray",)),

@@ -82,13 +82,13 @@ class BagsSection:
     """How bags are used. held_out, validation: shares. episodes: train on so many at most. least_spread: by unit.
 
     cross_validation: whether to, where fewer than 20 decisions would be held out. noise: strengths of the noise over
-    signatures and states that it chooses of, as a multiple of the recipe's.
+    signatures that it chooses of, in multiples of the recipe's; the first is used without.
     """
 
     held_out: float = 1 / 6
     validation: float = 1 / 10
     cross_validation: bool = True
-    noise: tuple[float, ...] = (1.0, 3.0, 10.0)
+    noise: tuple[float, ...] = (10.0, 3.0, 1.0)
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)
