@@ -104,7 +104,7 @@ def test_augmentation_runs_where_the_batch_is() -> None:
     built = sampling.build(sampling.draw(np.random.default_rng(0)))
     here = sampling.augmented(built, torch.device("cpu"))
     with Apart():
-        there = augment(built.batch.to(DEVICE), ThereGenerator().manual_seed(built.noise), RECIPE.augmentation)
+        there = augment(built.batch.to(DEVICE).floats(), ThereGenerator().manual_seed(built.noise), RECIPE.augmentation)
     assert isinstance(there.images, Elsewhere) and isinstance(there.writes.xi, Elsewhere)
     assert torch.equal(there.images.here, here.images) and torch.equal(there.reads.state.here, here.reads.state)
 
