@@ -141,7 +141,7 @@ def test_bf16_is_for_encoder_and_policy_and_not_for_the_memory() -> None:
     seen: dict[str, set[torch.dtype]] = {}
     for name, part in (
         ("memory", agent.memory.phi_w),
-        ("encoder", agent.encoder.vision),
+        ("encoder", agent.encoder.proprioception),
         ("policy", agent.policy.encoder),
     ):
         part.register_forward_hook(lambda _, __, out, name=name: seen.setdefault(name, set()).add(out.dtype))
