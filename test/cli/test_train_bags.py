@@ -45,7 +45,7 @@ def test_bags_become_a_checkpoint_and_a_bad_one_is_listed(folder: Path, capsys: 
     assert main(arguments(folder)) == 0
     said = capsys.readouterr().out
     assert "cut_off: unusable" in said
-    assert "1 of 7 bags cannot be used" in said
+    assert "1 of 7 recordings cannot be used" in said
     assert "left 2, right 2" in said
     figures = read_summary(folder / "c").figures
     assert figures["training_episodes"] == 4 and figures["held_out_episodes"] == 2
@@ -226,7 +226,7 @@ def test_bags_need_a_configuration_and_must_exist(tmp_path: Path, capsys: pytest
     assert main(["train", str(tmp_path)]) == 1
     assert "need --config" in capsys.readouterr().err
     assert main(["train", str(tmp_path / "nowhere")]) == 1
-    assert "give folders of bags, or one of the tasks" in capsys.readouterr().err
+    assert "or one of the tasks" in capsys.readouterr().err
     config_file(tmp_path, recording())
     assert main(["train", str(tmp_path), "--config", str(tmp_path / "observation.yaml")]) == 1
     assert "holds no bag" in capsys.readouterr().err

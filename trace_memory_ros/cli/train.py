@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from trace_memory_ros.cli.bags_lerobot import DATASET
+
 TASKS = ("origin", "colour")
 FLAGS = {
     "task": "task",
@@ -14,6 +16,7 @@ FLAGS = {
     "depth": "address.depth",
     "window": "address.window.stretches",
     "policy": "policy.family",
+    "eyes": "eyes.name",
     "chunk": "policy.chunk",
     "steps": "recipe.steps",
     "pairs": "recipe.pairs",
@@ -28,16 +31,18 @@ FLAGS = {
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
-    parser = subparsers.add_parser("train", help="train a memory and a policy from bags, or on a delayed-evidence task")
-    parser.add_argument(
-        "source", nargs="+", help=f"folders of bags (with --config), or a simulated task: {', '.join(TASKS)}"
+    parser = subparsers.add_parser(
+        "train", help="train a memory and a policy from bags or LeRobotDatasets, or on a delayed-evidence task"
     )
+    sources = f"folders of bags (with --config), lerobot:FOLDER of a LeRobotDataset, or a task: {', '.join(TASKS)}"
+    parser.add_argument("source", nargs="+", help=sources)
     parser.add_argument("--recipe", type=Path, metavar="FILE", help="configuration of the run, such as a run.yaml")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
     parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
     parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
+    parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
     parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
     parser.add_argument(
@@ -110,9 +115,12 @@ def _strengths(text: str) -> list[float]:
 def run(args: argparse.Namespace) -> int:
     """Train as the command line asks for."""
     simulated = [name for name in args.source if name in TASKS and not Path(name).exists()]
-    absent = [name for name in args.source if name not in simulated and not Path(name).exists()]
+    absent = [name for name in args.source if name not in simulated and not Path(name.removeprefix(DATASET)).exists()]
     if absent or (simulated and len(args.source) > 1):
-        raise ValueError(f"{(absent or simulated)[0]!r}: give folders of bags, or one of the tasks {', '.join(TASKS)}")
+        raise ValueError(
+            f"{(absent or simulated)[0]!r}: give folders of bags, {DATASET}FOLDER for a LeRobotDataset, or one of the "
+            f"tasks {', '.join(TASKS)}"
+        )
     import torch
 
     from trace_memory_ros.learning.console import console

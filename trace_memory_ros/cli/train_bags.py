@@ -21,6 +21,8 @@ from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
+from trace_memory_ros.learning.lerobot.layout import described
+from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.measure.accuracy import LEAST
@@ -29,9 +31,7 @@ from trace_memory_ros.measure.summary import write_summary
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """Decode, split, train, save; returns the figures written to the summary."""
-    if args.config is None:
-        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
-    recording = RecordingConfig.load(args.config)
+    recording = _recording(args)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
     with args.group.first_before_others():
@@ -123,15 +123,32 @@ def say(line: str) -> None:
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
     """The configuration with what was chosen from the data and from the robot's tick period."""
     design = plan.design
-    policy = replace(asked.policy, chunk=design.chunk, options=dict(design.policy_options))
+    options = {name: value for name, value in design.policy_options.items() if name != "backbone"}
+    policy = replace(asked.policy, chunk=design.chunk, options=options)
     return replace(asked, clock=design.clock.to_dict(), policy=policy, recipe=plan.recipe)
+
+
+def _recording(args: argparse.Namespace) -> RecordingConfig:
+    """What is what in the sources: as --config says, or as a LeRobotDataset says of itself."""
+    if args.config is not None:
+        return RecordingConfig.load(args.config)
+    if not all(is_dataset(source) for source in args.source):
+        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
+    recording = described(folder_of(args.source[0]))
+    topics = ", ".join(stream.topic for stream in recording.observation.inputs)
+    console.print(
+        f"without --config, the checkpoint expects a live robot on {topics}; `trace-memory bags inspect "
+        f"{args.source[0]} --out FILE` writes this down to be edited",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+    return recording
 
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagData, list[BagVerdict]]:
     """The bags' episodes; says what is wrong with bags and parts of them."""
     bags = bags_under(args.source)
     with bar() as shown:
-        row = shown.add_task("bags", total=len(bags))
+        row = shown.add_task("recordings", total=len(bags))
 
         def report(_done: int, _total: int, verdict: BagVerdict) -> None:
             shown.advance(row)
@@ -140,7 +157,7 @@ def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagDa
 
         data, failed = read_bags(bags, recording, args.cache, args.workers, report)
     if failed:
-        console.print(f"{len(failed)} of {len(bags)} bags cannot be used; training on the rest", style="yellow")
+        console.print(f"{len(failed)} of {len(bags)} recordings cannot be used; training on the rest", style="yellow")
     for name, reason in data.left_out:
         console.print(f"{name}: {reason}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     return data, failed
@@ -154,6 +171,7 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
         f"ticks of {1e3 * period_s:g} ms: an action chunk is {design.chunk} of them ({design.chunk * period_s:.3g} s), "
         f"near a branch are the {reach} after it ({reach * period_s:.3g} s)"
     )
+    yield f"the memory sees {design.observation.thumbnail_px} px through {design.backbone}, by {design.pooling}"
     if design.policy_options:
         options = ", ".join(f"{name} {value}" for name, value in design.policy_options.items())
         yield f"policy {design.policy}: {options}"

@@ -15,6 +15,7 @@ import yaml
 
 from trace_memory_ros.files import atomic, plain
 from trace_memory_ros.files.strict import ConfigError, require_int, require_text
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH
 from trace_memory_ros.learning.spread import check_spread
@@ -27,7 +28,7 @@ Values = dict[str, Any]
 FILE = "run.yaml"
 """Name of the file beside a checkpoint."""
 SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
-CHOICES = {"memory": "name", "policy": "family"}
+CHOICES = {"memory": "name", "policy": "family", "eyes": "name"}
 """Sections whose options belong to what this key chooses."""
 
 
@@ -61,13 +62,14 @@ class AddressSection:
 class PolicySection:
     """A family by name, its own options, and the checkpoint that its weights start from.
 
-    chunk: actions per prediction, in ticks; None for two seconds of them.
+    chunk: actions per prediction, in ticks; None for two seconds of them. backbone: what the policy sees with.
     """
 
     family: str = "act"
     options: Mapping[str, Any] = field(default_factory=dict)
     chunk: int | None = None
     start: str | None = None
+    backbone: BackboneSection = field(default_factory=BackboneSection)
 
     def __post_init__(self) -> None:
         require_text(self.family, "policy.family")
@@ -110,6 +112,7 @@ class RunConfig:
     address: AddressSection = field(default_factory=AddressSection)
     clock: Mapping[str, Any] | None = None
     policy: PolicySection = field(default_factory=PolicySection)
+    eyes: EyesSection = field(default_factory=EyesSection)
     bags: BagsSection | None = None
     recipe: Recipe = field(default_factory=Recipe)
 

@@ -16,6 +16,8 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
+from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
@@ -61,6 +63,8 @@ class BagOptions:
     policy: str = "act"
     memory_options: Mapping[str, Any] | None = None
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    policy_backbone: BackboneSection = field(default_factory=BackboneSection)
+    eyes: EyesSection = field(default_factory=EyesSection)
     width: int = WIDTH
     slots: int = SLOTS
 
@@ -100,7 +104,7 @@ def bag_design(
         spread=options.spread,
         actions=recording.actions,
     )
-    return design, state
+    return with_eyes(design, options.eyes, options.policy_backbone), state
 
 
 def small_memory(name: str, options: Mapping[str, Any]) -> Memory:
@@ -123,7 +127,7 @@ def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
     memory = chosen(given, "memory", "trace")
     return {
-        "task": Path(source).resolve().name,
+        "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},
         "address": {"window": WINDOW.to_dict()},
         "bags": {},
@@ -143,6 +147,8 @@ def options_of(config: RunConfig) -> BagOptions:
         policy=policy.family,
         memory_options=memory.options,
         policy_options=policy.options,
+        policy_backbone=policy.backbone,
+        eyes=config.eyes,
         width=memory.width,
         slots=memory.slots,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trace_memory_ros.bags.cache import Report, load_episodes
+from trace_memory_ros.bags.cache import BagSource, EpisodeResult, Report, Source, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
@@ -19,6 +19,7 @@ from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_re
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.cross_validation import CrossValidation
+from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
 from trace_memory_ros.signature.normalise import Standardiser
@@ -56,8 +57,12 @@ class Prepared:
 
 
 def bags_under(sources: Sequence[str | Path]) -> list[Path]:
-    """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
-    return list(dict.fromkeys(bag for source in sources for bag in find_bags(Path(source))))
+    """All bags at or below `sources`, and the episodes of LeRobotDatasets among them, each once.
+
+    Raises BagFault for a folder that holds none.
+    """
+    found = (episodes_of(source) if is_dataset(source) else find_bags(Path(source)) for source in sources)
+    return list(dict.fromkeys(bag for bags in found for bag in bags))
 
 
 def read_bags(
@@ -67,12 +72,33 @@ def read_bags(
 
     Raises ValueError where nothing is left.
     """
-    results = load_episodes(bags, recording, cache, workers, report)
+    results = _load(bags, recording, cache, workers, report)
     failed = [result for result in results if isinstance(result, BagVerdict)]
     episodes = [result for result in results if isinstance(result, BagEpisode)]
     if not episodes:
-        raise ValueError(f"none of the {len(bags)} bags can be used: see what is wrong with each, above")
+        raise ValueError(f"none of the {len(bags)} recordings can be used: see what is wrong with each, above")
     return from_episodes(episodes, recording.observation.tick_period_ms), failed
+
+
+def _load(
+    bags: Sequence[Path], recording: RecordingConfig, cache: Path, workers: int, report: Report | None
+) -> list[EpisodeResult]:
+    """What `load_episodes` makes of bags, then of episodes of LeRobotDatasets."""
+    groups: list[tuple[list[Path], Source]] = [
+        ([bag for bag in bags if not is_dataset(bag)], BagSource()),
+        ([bag for bag in bags if is_dataset(bag)], DatasetSource()),
+    ]
+    done = 0
+
+    def counted(group_done: int, _: int, verdict: BagVerdict) -> None:
+        if report is not None:
+            report(done + group_done, len(bags), verdict)
+
+    results: list[EpisodeResult] = []
+    for group, source in groups:
+        results += load_episodes(group, recording, cache, workers, counted, source)
+        done += len(group)
+    return results
 
 
 def prepare(
