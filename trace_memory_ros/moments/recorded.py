@@ -1,0 +1,150 @@
+"""What is looked at of an episode, and how its presents and its ways on become numbers that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.observation.periods import ticks_in
+
+Floats = NDArray[np.float32]
+
+RADII = (0.5, 1.0, 1.5)
+"""Standard deviations of action: where a way on is looked at, as far from where it began."""
+HORIZON_MS = 6_000
+"""How long a robot may take, standing or moving, to come that far."""
+COMPONENTS = 24
+"""Principal components of the pictures that presents are compared by."""
+WAY_COMPONENTS = 12
+_SAMPLED = 4_000
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An episode of T ticks, `period_ms` apart.
+
+    pictures `(T, F)`: what the cameras show, as numbers. state `(T, d_s)`, actions `(T, A)`: NaN where there is none.
+    usable `(T,)` bool: ticks that have all of them. Raises ValueError where no tick has.
+    """
+
+    name: str
+    period_ms: int
+    pictures: Floats
+    state: NDArray[np.float64]
+    actions: Floats
+    usable: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        if not (self.usable & np.isfinite(self.actions).all(axis=1)).any():
+            raise ValueError(f"{self.name}: no tick has a whole observation and an action; leave the episode out")
+
+    @property
+    def ticks(self) -> int:
+        """T."""
+        return len(self.state)
+
+    @property
+    def readable(self) -> NDArray[np.bool_]:
+        """Ticks `(T,)` with something to see and something to do."""
+        return np.asarray(self.usable & np.isfinite(self.actions).all(axis=1))
+
+    def held_actions(self) -> Floats:
+        """Actions `(T, A)`, each held until the next; the first one before it."""
+        known = np.isfinite(self.actions).all(axis=1)
+        at = np.maximum.accumulate(np.where(known, np.arange(self.ticks), 0))
+        return self.actions[np.where(np.arange(self.ticks) < known.argmax(), known.argmax(), at)]
+
+
+@dataclass(frozen=True)
+class Space:
+    """How presents and ways on are measured: fitted to episodes once, then the same for any other.
+
+    Pictures are compared without their episode's mean, since light and clutter stay what they are, and count as much as
+    the state does. A way on is where the actions stand when they first are `RADII` away from where they began: the same
+    whatever the pace, so that a pause is no branch.
+    """
+
+    axes: Floats
+    picture_scale: float
+    state_mean: NDArray[np.float64]
+    state_scale: NDArray[np.float64]
+    action_scale: Floats
+    way_mean: Floats
+    way_axes: Floats
+
+    @classmethod
+    def fit(
+        cls, episodes: Sequence[Recorded], least_state: NDArray[np.float64], least_action: NDArray[np.float64]
+    ) -> Space:
+        """least_state `(d_s,)`, least_action `(A,)`: what a channel is divided by at least. Raises ValueError where no
+        action ever changes."""
+        actions = np.concatenate([episode.actions[episode.readable] for episode in episodes])
+        if float(np.ptp(actions, axis=0).max()) == 0.0:
+            raise ValueError("no action ever changes in any episode: check the command topics under `actions`")
+        stride = max(1, sum(episode.ticks for episode in episodes) // _SAMPLED)
+        pictures = np.concatenate([_centred(episode)[::stride] for episode in episodes])
+        axes = _axes(pictures, COMPONENTS)
+        state = np.concatenate([episode.state[episode.usable] for episode in episodes])
+        spread = state.std(axis=0)
+        scale = np.where(spread > 0, np.maximum(spread, least_state), np.inf)
+        size = float(np.sqrt((spread / scale).__pow__(2).sum())) or 1.0
+        action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
+        ways = np.concatenate([ways_on(episode, action_scale)[::stride] for episode in episodes])
+        mean = ways.mean(axis=0)
+        return cls(
+            axes,
+            float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0,
+            state.mean(axis=0),
+            scale * size,
+            action_scale,
+            mean,
+            _axes(ways - mean, WAY_COMPONENTS),
+        )
+
+    def presents(self, episode: Recorded) -> Floats:
+        """What each tick looks like, `(T, d)`."""
+        state = (episode.state - self.state_mean) / self.state_scale
+        parts = [_centred(episode) @ self.axes / self.picture_scale, np.nan_to_num(state)]
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def ways(self, episode: Recorded) -> Floats:
+        """How it goes on from each tick, `(T, k)`, in standard deviations of action."""
+        return np.asarray((ways_on(episode, self.action_scale) - self.way_mean) @ self.way_axes)
+
+
+def ways_on(episode: Recorded, scale: Floats) -> Floats:
+    """Where the actions first are each of `RADII` away from those of every tick, relative to them, `(T, 3 A)`.
+
+    Divided by `scale` `(A,)`, and weighed so that all radii together count once.
+    """
+    actions = episode.held_actions() / scale
+    horizon = ticks_in(HORIZON_MS, episode.period_ms)
+    rows = np.minimum(np.arange(episode.ticks)[:, None] + np.arange(horizon + 1), episode.ticks - 1)
+    found = np.empty((episode.ticks, len(RADII), actions.shape[1]), np.float32)
+    for start in range(0, episode.ticks, 512):
+        part = slice(start, start + 512)
+        relative = actions[rows[part]] - actions[part, None]
+        away = np.sqrt((relative**2).sum(axis=-1))
+        for place, radius in enumerate(RADII):
+            left = away >= radius
+            first = np.where(left.any(axis=1), left.argmax(axis=1), horizon)
+            found[part, place] = relative[np.arange(len(relative)), first]
+    return found.reshape(episode.ticks, -1) / np.sqrt(len(RADII), dtype=np.float32)
+
+
+def _centred(episode: Recorded) -> Floats:
+    return episode.pictures - episode.pictures[episode.usable].mean(axis=0)
+
+
+def _axes(rows: Floats, most: int) -> Floats:
+    """The first principal axes `(F, n)` of centred rows `(N, F)`."""
+    if len(rows) < rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        kept = values.argsort()[::-1][:most]
+        kept = kept[values[kept] > 1e-6 * max(values.max(), 1e-12)]
+        return np.asarray((rows.T @ vectors[:, kept]) / np.sqrt(values[kept]), np.float32)
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    return np.asarray(vectors[:, ::-1][:, :most], np.float32)
