@@ -14,7 +14,7 @@ from trace_memory_ros.arm.sim.names import PERIOD_S
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.files import atomic
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.images import prepare, thumbnails
+from trace_memory_ros.observation.images import prepare, shrunk
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
@@ -71,7 +71,7 @@ class ExpertRecorder:
         self.rule = rule
         self.chunk = chunk
         # The observer reads the joints of every tick; what it is shown while nobody looks does not matter.
-        self._unseen = {name: np.zeros((config.image_px, config.image_px, 3), np.uint8) for name in config.camera_names}
+        self._unseen = config.black_images()
 
     def record(self, scenario: Scenario) -> ExpertEpisode:
         """Drive the scenario to its end. Raises RuntimeError when the expert fails or never waits at the branch."""
@@ -92,7 +92,7 @@ class ExpertRecorder:
                 now = self._look()
             if due:
                 writes.append(len(states))
-                seen.append(thumbnails(now, self.config.thumbnail_px))
+                seen.append(shrunk(now, self.config.thumbnail_px))
             if leaves:
                 images, branch = now, len(states)
             states.append(observation.state)

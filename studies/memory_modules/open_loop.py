@@ -17,7 +17,7 @@ from trace_memory_ros.learning.branch_accuracy import nearer
 from trace_memory_ros.learning.dataset import increments, signatures
 from trace_memory_ros.memory.base import MemoryInput, Readout
 from trace_memory_ros.observation.encoder import pixels_of
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import UpdateClock
@@ -109,7 +109,7 @@ class OpenLoop:
         xi = signatures(path, config.signature_depth or 1, config.signature_window)
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = writes[max(int(np.searchsorted(writes, branch)) - 1, 0)]
-        now = thumbnails(episode.images, self.checkpoint.config.observation.thumbnail_px)
+        now = shrunk(episode.images, self.checkpoint.config.observation.thumbnail_px)
         return (
             _Evidence(episode.thumbnails, state[writes], xi[writes], increments(xi, writes)),
             _Evidence(now, state[branch], xi[branch], xi[branch] - xi[base]),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.frames import of_stack, stacked
 
 Twins = tuple[Demonstration, Demonstration]
 
@@ -31,7 +32,8 @@ def _shows(one: Demonstration, other: Demonstration) -> list[tuple[int, int]]:
     alike = other.decision_ticks[0] == decided and np.array_equal(one.state[:decided], other.state[:decided])
     if not alike or len(other.answers) != answers:
         raise ValueError(f"demonstrations of {one.scene}: the twins' paths differ before the first decision")
-    differs = (one.images[:decided] != other.images[:decided]).any(axis=(1, 2, 3, 4))
+    before = slice(decided)
+    differs = (stacked(one.images, before) != stacked(other.images, before)).any(axis=(1, 2, 3, 4))
     edges = np.flatnonzero(np.diff(differs.astype(np.int8), prepend=0, append=0)).reshape(-1, 2).tolist()
     if len(edges) not in (answers, 2 * answers):
         raise ValueError(
@@ -50,7 +52,7 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
         legs.append(_leg(demo, demo.decision_ticks[k], (*demo.decision_ticks, demo.ticks)[k + 1]))
     images, state, actions, shown = (np.concatenate(parts) for parts in zip(*legs, strict=True))
     for (begin, end), source in zip(shows, sources, strict=True):
-        images[begin:end] = twins[source].images[begin:end]
+        images[begin:end] = stacked(twins[source].images, slice(begin, end))
     starts = np.cumsum([len(leg[1]) for leg in legs[:-1]])
     period_ns = int(one.stamps_ns[1] - one.stamps_ns[0])
     stamps_ns = one.stamps_ns[0] + np.arange(len(images)) * period_ns
@@ -58,7 +60,7 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
         twins[place].name,
         one.scene,
         stamps_ns,
-        images,
+        of_stack(tuple(one.images), images),
         state,
         actions,
         tuple(starts.tolist()),
@@ -70,4 +72,4 @@ def _spliced(twins: Twins, shows: list[tuple[int, int]], sources: NDArray[np.int
 def _leg(demo: Demonstration, begin: int, end: int) -> tuple[NDArray[Any], ...]:
     """Images, state, actions and shows of a stretch."""
     shown = np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown
-    return demo.images[begin:end], demo.state[begin:end], demo.actions[begin:end], shown[begin:end]
+    return stacked(demo.images, slice(begin, end)), demo.state[begin:end], demo.actions[begin:end], shown[begin:end]

@@ -30,7 +30,7 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.statistics import bootstrap_interval
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
 TASK = "sequence"
@@ -225,7 +225,7 @@ def _episodes(plan: SequencePlan) -> list[list[Twins]]:
 
 
 def _small(twins: Twins, side_px: int) -> Twins:
-    one, other = (replace(demo, images=thumbnails(demo.images, side_px)) for demo in twins)
+    one, other = (replace(demo, images=resized(demo.images, side_px)) for demo in twins)
     return one, other
 
 

@@ -20,7 +20,7 @@ from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.dataset import Episode, Statistics, signatures
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.memory.base import Readout
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.frames import at, resized
 from trace_memory_ros.replay.parity import ARRAYS
 from trace_memory_ros.runtime.checkpoint import Checkpoint
 from trace_memory_ros.runtime.clock import UpdateClock
@@ -85,13 +85,13 @@ def _training_side(checkpoint: Checkpoint, episode: BagEpisode) -> tuple[BatchBu
     begin = int(np.flatnonzero(episode.usable)[0])
     usable = episode.usable[begin:]
     held = begin + np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
-    images, state = episode.images[held], episode.state[held]
+    images, state = at(episode.images, held), episode.state[held]
     stamps_ns, nothing_done = episode.stamps_ns[begin:], np.zeros((len(held), 1), np.float32)
     demo = Demonstration(episode.name, episode.name, stamps_ns, images, state, nothing_done, usable=usable)
     normal = model.state.apply(state)
     path = config.observation.path_of(normal)
     xi = signatures(path, config.signature_depth, config.signature_window)
-    small = thumbnails(images, config.observation.thumbnail_px)
+    small = resized(images, config.observation.thumbnail_px)
     seen = Episode(demo, NO_TICKS, NO_TICKS, small, normal, path, xi, config.observation.tick_period_ms)
     nothing = np.zeros(1, np.float32)
     statistics = Statistics(model.state, model.xi, model.delta, nothing, nothing + 1.0)

@@ -23,6 +23,7 @@ from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, Recording
 from trace_memory_ros.bags.ticks import SpanTicks, observations
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
 from trace_memory_ros.observation.content import JointPositions, Live, Pixels
+from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.images import prepare
 from trace_memory_ros.observation.lockstep import base_message
 from trace_memory_ros.observation.observer import Observer
@@ -45,7 +46,7 @@ def assert_contents(episode: BagEpisode, first: int = 0, ticks: int = TICKS) -> 
     for k in range(ticks):
         tick = first + k
         for c in range(2):
-            assert np.array_equal(episode.images[k, c], prepare(tiny.pixels(tick, c), tiny.IMAGE_PX))
+            assert np.array_equal(stacked(episode.images, k)[c], prepare(tiny.pixels(tick, c), tiny.IMAGE_PX))
         assert np.array_equal(episode.state[k], [0.1, -0.1, 0.01 * tick, *tiny.positions(tick)])
         assert episode.actions is not None
         assert np.array_equal(episode.actions[k], tiny.targets(tick).astype(np.float32))
@@ -137,12 +138,12 @@ def test_compressed_images(tmp_path: Path, layout: str) -> None:
     assert episode.usable.all()
     exact = prepare(tiny.pixels(3, 1), tiny.IMAGE_PX)
     if layout == "png":
-        assert np.array_equal(episode.images[3, 1], exact)
+        assert np.array_equal(stacked(episode.images, 3)[1], exact)
     else:
         rgb = cv2.cvtColor(tiny.pixels(3, 1), cv2.COLOR_RGB2BGR)
         file = cv2.imencode(".jpeg", rgb)[1]
         decoded = cv2.cvtColor(cv2.imdecode(file, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
-        assert np.array_equal(episode.images[3, 1], prepare(np.asarray(decoded, np.uint8), tiny.IMAGE_PX))
+        assert np.array_equal(stacked(episode.images, 3)[1], prepare(np.asarray(decoded, np.uint8), tiny.IMAGE_PX))
 
 
 def test_joints_split_over_topics_twist_and_joint_state_commands(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, donors, first_label
 from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.observation.frames import of_stack
 from trace_memory_ros.policies.references import BranchReferences
 
 CONFIG = default_arm()
@@ -47,10 +48,9 @@ def recorded(
         name=name,
         bag=f"bags/{name}",
         span=EpisodeSpan(f"bags/{name}", 0, 0, 1),
-        cameras=cameras,
         streams=streams,
         stamps_ns=stamps_ns,
-        images=rng.integers(0, 256, (TICKS, len(cameras), 48, 48, 3), dtype=np.uint8),
+        images=of_stack(cameras, rng.integers(0, 256, (TICKS, len(cameras), 48, 48, 3), dtype=np.uint8)),
         state=state,
         usable=usable,
         faults={tick: {"joint_states": "joint_states: stale"} for tick in unusable},

@@ -17,6 +17,7 @@ from trace_memory_ros.evidence.attribution.cues import attribution_evidence
 from trace_memory_ros.evidence.branch_moment import BranchMoment
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.references import BranchReferences
 
@@ -43,10 +44,9 @@ def driven(env: ArmEnv, scenario: Scenario, render: bool) -> tuple[BagEpisode, n
         name=side,
         bag=side,
         span=EpisodeSpan(side, 0, 0, 1),
-        cameras=CONFIG.camera_names,
         streams=streams,
         stamps_ns=np.array([o.stamp_ns for o in seen]),
-        images=np.stack([np.stack([o.images[name] for name in CONFIG.camera_names]) for o in seen]),
+        images={name: Frames.of(np.stack([o.images[name] for o in seen])) for name in CONFIG.camera_names},
         state=np.stack([o.state for o in seen if o.state is not None]),
         usable=np.ones(count, dtype=bool),
         faults={},

@@ -18,6 +18,7 @@ from trace_memory_ros.evidence.evaluator import (
 from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
 from trace_memory_ros.evidence.history.transforms import transforms
 from trace_memory_ros.evidence.results import EpisodeEvidence
+from trace_memory_ros.observation.frames import at
 from trace_memory_ros.runtime.clock import PathLength
 
 CLOCK = PathLength(0.8, 0.3)
@@ -153,7 +154,7 @@ def test_nothing_remembered_has_no_direction(tmp_path: Path) -> None:
 def gated(folder: Path, limit: float | None = None) -> EpisodeEvaluator:
     """TRACE behind a gate that opens where one content feature is above `limit`, by default its value at tick 0."""
     made = evaluator(folder, "trace+gate")
-    contents = torch.stack([made.scanner.contents(e.images[:BRANCH], e.state[:BRANCH]) for e in pair()])
+    contents = torch.stack([made.scanner.contents(at(e.images, slice(BRANCH)), e.state[:BRANCH]) for e in pair()])
     begin = contents[:, 0].amax(dim=0)
     feature = int((contents > begin).sum(dim=(0, 1)).argmax())
     gate = made.runtime.model.memory.get_submodule("gate")

@@ -13,6 +13,7 @@ from trace_memory_ros.evidence.history.scan import HistoryScanner, ScannedHistor
 from trace_memory_ros.evidence.history.transforms import Path as StatePath
 from trace_memory_ros.evidence.history.transforms import identity, sampled, transforms
 from trace_memory_ros.memory.registry import names
+from trace_memory_ros.observation.frames import at
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
@@ -30,7 +31,7 @@ def scanner(
 
 def scan_of(scanner: HistoryScanner, episode: BagEpisode, path: StatePath) -> ScannedHistory:
     seen = slice(0, len(path))
-    return scanner.scan(scanner.contents(episode.images[seen], episode.state[seen]), path)
+    return scanner.scan(scanner.contents(at(episode.images, seen), episode.state[seen]), path)
 
 
 @pytest.mark.parametrize("clock", CLOCKS, ids=str)
@@ -94,6 +95,6 @@ def test_a_memory_without_signatures_gets_nothing_of_the_path_but_when_to_write(
 
 def test_contents_and_path_must_be_of_one_length(tmp_path: Path) -> None:
     episode, made = recorded(), scanner(tmp_path)
-    contents = made.contents(episode.images[:5], episode.state[:5])
+    contents = made.contents(at(episode.images, slice(5)), episode.state[:5])
     with pytest.raises(ValueError, match="5 contents along a path of 4 ticks"):
         made.scan(contents, identity(episode.state[:4]))

@@ -12,6 +12,7 @@ from trace_memory_ros.evidence.attribution import leave_out
 from trace_memory_ros.evidence.history.scan import HistoryScanner, ScannedHistory
 from trace_memory_ros.evidence.history.transforms import identity
 from trace_memory_ros.memory.registry import names
+from trace_memory_ros.observation.frames import at
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import EveryTicks
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
@@ -23,7 +24,7 @@ def scanned_by(folder: Path, mechanism: str) -> tuple[HistoryScanner, ScannedHis
     scanner = HistoryScanner(runtime.config, runtime.model)
     episode = recorded()
     states = episode.state[: BRANCH + 1]
-    contents = scanner.contents(episode.images[: BRANCH + 1], states)
+    contents = scanner.contents(at(episode.images, slice(BRANCH + 1)), states)
     return scanner, scanner.scan(contents, identity(states))
 
 

@@ -10,10 +10,11 @@ import pytest
 from evidence.evidence_examples import decided, evaluation
 from html_pages import assert_needs_nothing_else, parsed, words
 
-from trace_memory_ros.evidence.report.moment_chart import TILES, CameraFrames, moment_chart, tiles
+from trace_memory_ros.evidence.report.moment_chart import TILES, moment_chart, tiles
 from trace_memory_ros.evidence.report.moments import shown_decisions
 from trace_memory_ros.evidence.report.page import write_report
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation, FailedBag
+from trace_memory_ros.observation.frames import Cameras, of_stack
 
 COMMAND = "trace-memory evaluate bags --checkpoint weights/origin_trace"
 
@@ -25,9 +26,9 @@ def whole(count: int = 24) -> Evaluation:
     return replace(evaluation(), episodes=episodes, figures={})
 
 
-def frames(episode: EpisodeEvidence) -> CameraFrames:
+def frames(episode: EpisodeEvidence) -> Cameras:
     images = np.random.default_rng(0).integers(0, 255, (episode.ticks, 2, 8, 8, 3)).astype(np.uint8)
-    return CameraFrames(("overhead", "wrist"), images)
+    return of_stack(("overhead", "wrist"), images)
 
 
 def page_of(made: Evaluation, tmp_path: Path, **options: object) -> str:
@@ -145,7 +146,7 @@ def test_moments_of_any_memory_and_number_of_cameras(slots: int, cameras: int) -
     timeline = replace(made.timeline, read_weights=shares, route=shares[:3], write_strength=shares[:3])
     images = np.zeros((40, cameras, 8, 8, 3), np.uint8)
     svg = moment_chart(
-        replace(made, timeline=timeline), made.attributions[0], CameraFrames(tuple("abcde"[:cameras]), images), "m"
+        replace(made, timeline=timeline), made.attributions[0], of_stack(tuple("abcde"[:cameras]), images), "m"
     )
     assert svg.count("<image") >= min(cameras, 3) * TILES
     assert ("written" in svg) == (slots > 1)

@@ -5,6 +5,7 @@ import numpy as np
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.observation.frames import of_stack
 from trace_memory_ros.runtime.clock import EveryTicks
 from trace_memory_ros.streams.twist import BASE_MOTION
 
@@ -36,7 +37,18 @@ def pair(seed: int) -> tuple[Demonstration, Demonstration]:
         seen[:4, 0, 2:14, 2:14] = (220, 30, 30) if cue else (30, 30, 220)
         actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
         actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
-        demos.append(Demonstration(f"{seed} {cue}", str(seed), STAMPS_NS, seen, state, actions, (BRANCH_TICK,), (cue,)))
+        demos.append(
+            Demonstration(
+                f"{seed} {cue}",
+                str(seed),
+                STAMPS_NS,
+                of_stack(OBSERVATION.camera_names, seen),
+                state,
+                actions,
+                (BRANCH_TICK,),
+                (cue,),
+            )
+        )
     return demos[0], demos[1]
 
 

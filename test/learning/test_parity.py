@@ -82,7 +82,7 @@ def compare(plan: Design, builder: BatchBuilder, folder: Path) -> list[bool]:
     runtime = MemoryRuntime(checkpoint)
     wrote = []
     for tick in range(TICKS):
-        images = dict(zip(plan.observation.camera_names, demo.images[tick], strict=True))
+        images = {name: frames[tick] for name, frames in demo.images.items()}
         stamp_ns = int(demo.stamps_ns[tick])
         condition, _ = runtime.tick(Observation(tick, stamp_ns, images, demo.state[tick], {}, {}))
         wrote.append(condition.wrote)

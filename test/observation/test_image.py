@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trace_memory_ros.observation.images import ENCODINGS, ImageError, check_layout, decode, prepare, thumbnails
+from trace_memory_ros.observation.images import ENCODINGS, ImageError, check_layout, decode, prepare, shrunk
 
 SIZES = [(1, 1), (7, 13), (48, 48), (33, 96)]
 
@@ -188,7 +188,7 @@ def test_prepare_averages_areas() -> None:
 
 def test_thumbnails_are_prepared_images() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 3, 48, 48, 3), dtype=np.uint8)
-    small = thumbnails(images, 16)
+    small = shrunk(images, 16)
     assert small.shape == (2, 3, 16, 16, 3)
     np.testing.assert_array_equal(small[1, 2], prepare(images[1, 2], 16))
     assert np.abs(small[0, 0] - images[0, 0].reshape(16, 3, 16, 3, 3).mean(axis=(1, 3))).max() <= 0.5

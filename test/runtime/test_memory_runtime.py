@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryInput, Readout
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import CheckpointError, load, save
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
@@ -56,7 +56,7 @@ def training_scan(model: MemoryModel, episode: list[Observation], clock: UpdateC
     """A whole episode as a trainer does it: write ticks scanned at once, then a read at every tick."""
     config_order = list(episode[0].images)
     images = np.stack([[o.images[name] for name in config_order] for o in episode])
-    small = torch.from_numpy(thumbnails(images, 16)).movedim(-1, -3).float() / 255
+    small = torch.from_numpy(shrunk(images, 16)).movedim(-1, -3).float() / 255
     state = model.state.apply(np.stack([o.state for o in episode]))
     mask = clock.write_mask(state)
     writes = np.flatnonzero(mask)

@@ -7,6 +7,7 @@ import pytest
 
 from studies.memory_sequence.recombine import Twins, recombine
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.frames import of_stack, stacked
 
 SHOWS = ((2, 5), (7, 9), (11, 13), (15, 18))
 
@@ -28,7 +29,15 @@ def twins(cues: int = 2, overwritten: bool = True) -> Twins:
         shown = np.arange(ticks) < 19
         both.append(
             Demonstration(
-                f"3 {which}", "3", np.arange(len(state)), images, state, actions, decisions, answers, shown=shown
+                f"3 {which}",
+                "3",
+                np.arange(len(state)),
+                of_stack(("eye",), images),
+                state,
+                actions,
+                decisions,
+                answers,
+                shown=shown,
             )
         )
     return both[0], both[1]
@@ -42,12 +51,12 @@ def test_each_show_and_visit_is_one_twins_and_the_newest_cues_are_answered(overw
         pair = recombine(source, np.random.default_rng(seed))
         assert all(a != b for a, b in zip(pair[0].answers, pair[1].answers, strict=True))
         for demo in pair:
-            lit = [int(demo.images[begin, 0, 0, 0, 0]) - 1 for begin, _ in SHOWS[: 2 * (1 + overwritten)]]
+            lit = [int(demo.images["eye"][begin][0, 0, 0]) - 1 for begin, _ in SHOWS[: 2 * (1 + overwritten)]]
             assert demo.answers == tuple((which + k) % 2 for k, which in enumerate(lit[-2:]))
             visited = [int(demo.state[tick, 0]) // 100 - 1 for tick in demo.decision_ticks]
             assert visited == lit[-2:]
             assert demo.decision_ticks == (20, 25 + visited[0])
-            assert demo.ticks == len(demo.images) == len(demo.state) == 30 + sum(visited)
+            assert demo.ticks == len(demo.images["eye"]) == len(demo.state) == 30 + sum(visited)
             assert np.array_equal(demo.actions, demo.state[:, :16].astype(np.float32))
             assert demo.shown is not None
             assert demo.shown.sum() == 19
@@ -57,9 +66,11 @@ def test_each_show_and_visit_is_one_twins_and_the_newest_cues_are_answered(overw
 
 def test_sources_stay_as_they_are() -> None:
     source = twins()
-    before = [demo.images.copy() for demo in source]
+    before = [stacked(demo.images, slice(None)) for demo in source]
     recombine(source, np.random.default_rng(0))
-    assert all(np.array_equal(demo.images, kept) for demo, kept in zip(source, before, strict=True))
+    assert all(
+        np.array_equal(stacked(demo.images, slice(None)), kept) for demo, kept in zip(source, before, strict=True)
+    )
 
 
 def test_twins_that_differ_otherwise_are_refused() -> None:

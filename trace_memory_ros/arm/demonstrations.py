@@ -20,9 +20,12 @@ from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.observation.lockstep import LockstepObserver
 
-FORMAT = 1
+FORMAT = 2
+IMAGES = "images_"
+"""Before a camera's name: its images in a kept demonstration."""
 ScenarioOf = Callable[[str, int, int], Scenario]
 
 
@@ -32,7 +35,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     Raises `RuntimeError` when the expert fails: a failed demonstration must not be learned from.
     """
     observer = LockstepObserver(config)
-    images: list[NDArray[np.uint8]] = []
+    images: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in config.camera_names}
     states: list[NDArray[np.float64]] = []
     actions: list[NDArray[np.float32]] = []
     decisions: list[int] = []
@@ -45,21 +48,21 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
         if step.decides:
             decisions.append(len(actions))
         shown.append(scenario.task == "sequence" and step.outcome.cue_visible)
-        images.append(np.stack([observation.images[name] for name in config.camera_names]))
+        for name, taken in images.items():
+            taken.append(observation.images[name])
         states.append(observation.state)
         actions.append(step.action.astype(np.float32))
     outcome = env.outcome()
     if not outcome.success or len(decisions) != len(scenario.answers):
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
-    stacked = np.stack(images), np.stack(states), np.stack(actions)
-    return _named(scenario, config, *stacked, tuple(decisions), scenario.answers, shown=np.array(shown))
+    frames = {name: Frames.of(np.stack(taken)) for name, taken in images.items()}
+    arrays = np.stack(states), np.stack(actions)
+    return _named(scenario, config, frames, *arrays, tuple(decisions), scenario.answers, shown=np.array(shown))
 
 
-def _named(
-    scenario: Scenario, config: ObservationConfig, images: NDArray[np.uint8], *arrays: Any, **more: Any
-) -> Demonstration:
+def _named(scenario: Scenario, config: ObservationConfig, images: Cameras, *arrays: Any, **more: Any) -> Demonstration:
     scene = f"{scenario.task} {scenario.seed}"
-    stamps_ns = np.arange(len(images), dtype=np.int64) * config.period_ns
+    stamps_ns = np.arange(len(arrays[0]), dtype=np.int64) * config.period_ns
     return Demonstration(f"{scene} {scenario.cue}", scene, stamps_ns, images, *arrays, **more)
 
 
@@ -81,21 +84,23 @@ def _stem(scenario: Scenario) -> str:
 
 
 def _save(path: Path, demo: Demonstration) -> None:
+    images: dict[str, Any] = {f"{IMAGES}{name}": frames[:] for name, frames in demo.images.items()}
     with atomic.replacing(path) as partial:
         np.savez_compressed(
             partial,
-            images=demo.images,
             state=demo.state,
             actions=demo.actions,
             branch_tick=np.int64(demo.decision_ticks[0]),
             decision_ticks=np.array(demo.decision_ticks, dtype=np.int64),
             shown=np.zeros(demo.ticks, dtype=bool) if demo.shown is None else demo.shown,
+            **images,
         )
 
 
 def _load(path: Path, scenario: Scenario, config: ObservationConfig) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
-        arrays = data["images"], data["state"], data["actions"]
+        images = {name: Frames.of(data[f"{IMAGES}{name}"]) for name in config.camera_names}
+        arrays = images, data["state"], data["actions"]
         # Recordings of one cue that were made before there could be more lack these.
         ticks = data["decision_ticks"].tolist() if "decision_ticks" in data else [int(data["branch_tick"])]
         return _named(scenario, config, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))

@@ -21,6 +21,7 @@ from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.ticks import MessageHandler, SpanTicks
 from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.observation.types import Observation
 
 
@@ -62,8 +63,8 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
         name=stem if recording.episodes.kind == "bag" else f"{stem}#{span.index}",
         bag=span.bag,
         span=span,
-        cameras=config.camera_names,
         streams=tuple(stream.name for stream in config.inputs),
+        images={name: _frames(seen, name, config.px_of(name)) for name in config.camera_names},
         **arrays,
         faults={k: dict(observation.faults) for k, observation in enumerate(seen) if observation.faults},
         actions=actions,
@@ -133,22 +134,30 @@ def _branches(
     return marks.branches(stamps, arrivals if seen else [], recording.observation.period_ns), notes
 
 
+def _frames(seen: list[Observation], camera: str, px: int) -> Frames:
+    """A camera's images; ticks that hold the same sample share one."""
+    black = np.zeros((px, px, 3), dtype=np.uint8)
+    pixels: list[NDArray[np.uint8]] = []
+    index = np.zeros(len(seen), dtype=np.int64)
+    for k, observation in enumerate(seen):
+        image = observation.images.get(camera, black)
+        if not pixels or image is not pixels[-1]:
+            pixels.append(image)
+        index[k] = len(pixels) - 1
+    return Frames(np.stack(pixels or [black]), index)
+
+
 def _arrays(config: ObservationConfig, seen: list[Observation]) -> dict[str, np.ndarray]:
-    count, side, cameras = len(seen), config.image_px, config.camera_names
-    images = np.zeros((count, len(cameras), side, side, 3), dtype=np.uint8)
+    count = len(seen)
     state = np.full((count, config.state_dim), np.nan)
     held = np.full((count, len(config.inputs)), NO_STAMP, dtype=np.int64)
     for k, observation in enumerate(seen):
-        for c, name in enumerate(cameras):
-            if name in observation.images:
-                images[k, c] = observation.images[name]
         if observation.state is not None:
             state[k] = observation.state
         for s, stream in enumerate(config.inputs):
             held[k, s] = observation.input_stamps_ns.get(stream.name, NO_STAMP)
     return {
         "stamps_ns": np.array([observation.stamp_ns for observation in seen], dtype=np.int64),
-        "images": images,
         "state": state,
         "usable": np.array([observation.usable for observation in seen], dtype=bool),
         "input_stamps_ns": held,

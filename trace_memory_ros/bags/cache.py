@@ -1,4 +1,4 @@
-"""Bags decoded once: episodes in npz files, found again by a bag's content and the configuration."""
+"""Bags decoded once: a file per episode and a mapped one per camera, found again by content and configuration."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
+from trace_memory_ros.observation.frames import Frames
 
-FORMAT = 3
+FORMAT = 4
 SUMMARY = "bag.json"
-ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
+INDEX = "index_"
+"""Before the number of a camera: which of its images each tick holds."""
+ARRAYS = ("stamps_ns", "state", "usable", "input_stamps_ns")
 _STEP = 2**20
 
 EpisodeResult = BagEpisode | BagVerdict
@@ -166,6 +169,10 @@ def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict) -> None
         arrays = {name: getattr(episode, name) for name in ARRAYS}
         if episode.actions is not None:
             arrays["actions"] = episode.actions
+        for c, frames in enumerate(episode.images.values()):
+            arrays[f"{INDEX}{c}"] = frames.index
+            with atomic.replacing(_pixels(folder / f"{i:04d}.npz", c)) as partial:
+                np.save(partial, frames.pixels)
         with atomic.replacing(folder / f"{i:04d}.npz") as partial:
             np.savez_compressed(partial, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **arrays)
     summary = {
@@ -201,12 +208,13 @@ def _load_episode(path: Path, bag: Path) -> BagEpisode:
     with np.load(path, allow_pickle=False) as data:
         meta: dict[str, Any] = json.loads(data["meta"].tobytes())
         arrays = {name: data[name] for name in ARRAYS}
+        indices = [data[f"{INDEX}{c}"] for c in range(len(meta["cameras"]))]
         actions = data.get("actions")
     return BagEpisode(
         name=meta["name"],
         bag=str(bag),
         span=replace(EpisodeSpan(**meta["span"]), bag=str(bag)),
-        cameras=tuple(meta["cameras"]),
+        images={name: _mapped(path, c, indices[c]) for c, name in enumerate(meta["cameras"])},
         streams=tuple(meta["streams"]),
         **arrays,
         faults={int(tick): faults for tick, faults in meta["faults"].items()},
@@ -217,3 +225,12 @@ def _load_episode(path: Path, bag: Path) -> BagEpisode:
         notes=tuple(_fault(values, bag) for values in meta["notes"]),
         unfinished=meta["unfinished"],
     )
+
+
+def _pixels(episode: Path, camera: int) -> Path:
+    """The file of a camera's images beside the episode's."""
+    return episode.with_suffix(f".{camera}.npy")
+
+
+def _mapped(episode: Path, camera: int, index: np.ndarray) -> Frames:
+    return Frames(np.load(_pixels(episode, camera), mmap_mode="r", allow_pickle=False), index)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.observation.frames import Cameras
 from trace_memory_ros.observation.types import Observation
 
 NO_STAMP = -1
@@ -20,7 +21,8 @@ NO_STAMP = -1
 class BagEpisode:
     """T ticks of one episode.
 
-    stamps_ns `(T,)` int64. images `(T, C, P, P, 3)` uint8, black where a camera has a fault. state `(T, d_s)` float64,
+    stamps_ns `(T,)` int64. images: frames by camera, black where it has a
+    fault. state `(T, d_s)` float64,
     SI units, NaN where it is unknown. usable `(T,)` bool: rows of other ticks are no data. faults: tick -> stream ->
     what is wrong. input_stamps_ns `(T, S)` int64 of `streams`, -1 where none is held. actions `(T, A)` float32 of
     `action_names`, NaN where there is no command; None where none are recorded. counters: stream -> what was received,
@@ -31,10 +33,9 @@ class BagEpisode:
     name: str
     bag: str
     span: EpisodeSpan
-    cameras: tuple[str, ...]
     streams: tuple[str, ...]
     stamps_ns: NDArray[np.int64]
-    images: NDArray[np.uint8]
+    images: Cameras
     state: NDArray[np.float64]
     usable: NDArray[np.bool_]
     faults: Mapping[int, Mapping[str, str]]
@@ -45,6 +46,11 @@ class BagEpisode:
     counters: Mapping[str, Mapping[str, int]]
     notes: tuple[BagFault, ...] = field(default=())
     unfinished: int = 0
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Their names, in configured order."""
+        return tuple(self.images)
 
     @property
     def ticks(self) -> int:
@@ -62,7 +68,7 @@ class BagEpisode:
         return Observation(
             tick=tick,
             stamp_ns=int(self.stamps_ns[tick]),
-            images={name: self.images[tick, c] for c, name in enumerate(self.cameras) if name not in faults},
+            images={name: frames[tick] for name, frames in self.images.items() if name not in faults},
             state=None if np.isnan(state).any() else state,
             input_stamps_ns={
                 name: int(stamp)

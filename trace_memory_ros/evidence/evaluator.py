@@ -35,6 +35,7 @@ from trace_memory_ros.evidence.results import (
     StabilityEvidence,
     TransformEvidence,
 )
+from trace_memory_ros.observation.frames import at, stacked
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
@@ -150,7 +151,7 @@ class EpisodeEvaluator:
         if last < 0:
             return [], refused
         ticks = np.flatnonzero(usable[: last + 1])
-        whole = History(self.scanner.contents(episode.images[ticks], episode.state[ticks]), episode.state[ticks])
+        whole = History(self.scanner.contents(at(episode.images, ticks), episode.state[ticks]), episode.state[ticks])
         moments = []
         for branch in sorted(episode.branches, key=lambda branch: branch.tick):
             if not usable[branch.tick]:
@@ -162,7 +163,7 @@ class EpisodeEvaluator:
                     ticks=ticks[:count],
                     stamps_ns=episode.stamps_ns[ticks[:count]],
                     history=History(whole.contents[:count], whole.states[:count]),
-                    images=episode.images[branch.tick],
+                    images=stacked(episode.images, branch.tick),
                     scanner=self.scanner,
                     head=self.head,
                     references=references.without(episode.name),
@@ -196,7 +197,7 @@ class EpisodeEvaluator:
         if not donor.branches:
             return None
         ticks = np.flatnonzero(donor.usable[: min(branch.tick for branch in donor.branches) + 1])
-        return History(self.scanner.contents(donor.images[ticks], donor.state[ticks]), donor.state[ticks])
+        return History(self.scanner.contents(at(donor.images, ticks), donor.state[ticks]), donor.state[ticks])
 
     def _chance(self, episode: str, what: str) -> np.random.Generator:
         """The same draws for an episode whoever evaluates it, and whatever was evaluated before."""

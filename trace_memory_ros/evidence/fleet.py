@@ -18,10 +18,10 @@ from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label
 from trace_memory_ros.evidence.figures import figures_of
-from trace_memory_ros.evidence.report.moment_chart import CameraFrames
 from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.measure.fleet import Executor, ResultCache, Step, executor, key_of, run_cached
 from trace_memory_ros.measure.workers import DIED, reason_of
+from trace_memory_ros.observation.frames import Cameras
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 
 ALONE = "evaluate it alone; a process that dies without a reason mostly wanted more memory than there is"
@@ -149,10 +149,10 @@ def evaluate_bags(
     return Evaluation(facts, settings, tuple(episodes), tuple(failed), figures_of(episodes))
 
 
-def frames_of(plan: FleetPlan, episode: EpisodeEvidence) -> CameraFrames | None:
+def frames_of(plan: FleetPlan, episode: EpisodeEvidence) -> Cameras | None:
     """What an evaluated episode's cameras showed, from the cache of decoded bags."""
     found, _ = plan.episodes(Path(episode.bag).resolve())
-    return next((CameraFrames(e.cameras, e.images) for e in found if e.span.index == episode.episode), None)
+    return next((e.images for e in found if e.span.index == episode.episode), None)
 
 
 def evaluator_of(plan: FleetPlan) -> EpisodeEvaluator:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics, increments
+from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.encoder import pixels_of
+from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
@@ -80,14 +82,13 @@ class BatchBuilder:
         write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes, strict=True)]
         read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
-        cameras = None if pictures else 0
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         return EpisodeBatch(
             _stack(write_parts),
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([pixels_of(demo.images[r, :cameras]) for demo, r in seen]),
+            torch.stack([_pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -113,7 +114,7 @@ class BatchBuilder:
     def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64]) -> Evidence:
         statistics = self.statistics
         return Evidence(
-            pixels_of(episode.thumbnails[ticks]),
+            pixels_of(stacked(episode.thumbnails, ticks)),
             torch.from_numpy(episode.state[ticks]),
             _standardised(statistics.xi, episode.xi[ticks]),
             _standardised(statistics.delta, delta),
@@ -132,6 +133,10 @@ class Data(NamedTuple):
 
     training: BatchBuilder
     held_out: BatchBuilder
+
+
+def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
+    return pixels_of(stacked(demo.images, ticks))
 
 
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:

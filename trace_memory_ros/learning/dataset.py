@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.frames import Cameras, resized
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.window import PathWindow, path_signature
@@ -37,8 +37,8 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Episode:
-    """A demonstration with thumbnails `(T, C, p, p, 3)`, standardised state `(T, d_s)`, its path `(T, d_p)` and the raw
-    signature `(T, S)` of that.
+    """A demonstration with what the memory sees of its images, standardised state `(T, d_s)`, its path `(T, d_p)` and
+    the raw signature `(T, S)` of that.
 
     apart: ticks just after episodes of unlike answers begin to act differently, other than at the branch; may be empty.
     pauses: ticks at which the expert stands, and the first ones after; may be empty. period_ms: between two ticks.
@@ -47,7 +47,7 @@ class Episode:
     demo: Demonstration
     apart: NDArray[np.int64]
     pauses: NDArray[np.int64]
-    thumbnails: NDArray[np.uint8]
+    thumbnails: Cameras
     state: NDArray[np.float32]
     path: NDArray[np.float32]
     xi: NDArray[np.float64]
@@ -89,7 +89,7 @@ class StatePath:
         normal = self.state.apply(demo.state)
         path = normal if self.rows is None else normal[:, list(self.rows)]
         xi = signatures(path, self.depth, self.window)
-        return Episode(demo, apart, pauses, thumbnails(demo.images, thumbnail_px), normal, path, xi, self.period_ms)
+        return Episode(demo, apart, pauses, resized(demo.images, thumbnail_px), normal, path, xi, self.period_ms)
 
 
 class EpisodeSet(Protocol):

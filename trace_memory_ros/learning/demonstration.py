@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.observation.frames import Cameras
+
 
 @dataclass(frozen=True)
 class Demonstration:
     """One episode of T ticks to learn from.
 
     scene: episodes of one scene are never on both sides of a split; counterfactual twins are two episodes of one scene
-    with unlike answers. stamps_ns `(T,)`: of the ticks, rising. images `(T, C, P, P, 3)` uint8, state `(T, d_s)` in SI
+    with unlike answers. stamps_ns `(T,)`: of the ticks, rising. images: frames by camera. state `(T, d_s)` in SI
     units, actions `(T, A)`, NaN where there is none. decision_ticks: at which only earlier evidence shows what to do,
     in order; may be empty. answers: what was right at each, as a number. usable: `(T,)` bool, ticks whose observation
     was whole; None for all. At the others images and state repeat the tick before. shown: `(T,)` bool, ticks of a show
@@ -23,7 +25,7 @@ class Demonstration:
     name: str
     scene: str
     stamps_ns: NDArray[np.int64]
-    images: NDArray[np.uint8]
+    images: Cameras
     state: NDArray[np.float64]
     actions: NDArray[np.float32]
     decision_ticks: tuple[int, ...] = ()

@@ -8,131 +8,31 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.files.strict import (
-    ConfigError,
-    check_keys,
-    nearest,
-    require_choice,
-    require_int,
-    require_positive,
-    require_text,
-)
+from trace_memory_ros.files.strict import ConfigError, check_keys, nearest, require_int, require_text
+from trace_memory_ros.observation.images import Image
 from trace_memory_ros.observation.schema1 import is_schema1, upgraded
-from trace_memory_ros.streams.base import Reader, StreamType
-from trace_memory_ros.streams.registry import stream_type
-from trace_memory_ros.streams.select import Select, Selected, frozen, selected
+from trace_memory_ros.observation.stream_config import STAMPS, TRANSPORTS, CameraConfig, SensorConfig, StreamConfig
+from trace_memory_ros.streams.select import Selected
 
-STAMPS = ("header", "received")
-TRANSPORTS = {
-    "raw": "sensor_msgs/msg/Image",
-    "compressed": "sensor_msgs/msg/CompressedImage",
-    "video": "foxglove_msgs/msg/CompressedVideo",
-    "ffmpeg": "ffmpeg_image_transport_msgs/msg/FFMPEGPacket",
-}
-"""How a camera's pictures come, and the message type of each way."""
+__all__ = [
+    "MASKED",
+    "STAMPS",
+    "TRANSPORTS",
+    "CameraConfig",
+    "ObservationConfig",
+    "SensorConfig",
+    "StreamConfig",
+    "default_arm",
+]
+
 MASKED = "masked."
 """Channels that begin so are always 0: places that a checkpoint's networks have, and the robot has nothing for."""
 POSITION_UNITS = ("rad", "m")
 
 S = TypeVar("S", bound="StreamConfig")
-
-
-@dataclass(frozen=True)
-class StreamConfig:
-    """One input stream. topic: relative ROS name. stale_after_ms: oldest sample, on stamps, that a tick may hold.
-
-    stamp: `header`, or `received` for the time at which the transport took the message: a recording's log time.
-    """
-
-    name: str
-    topic: str
-    stale_after_ms: float
-    stamp: str = field(default="header", kw_only=True)
-
-    def __post_init__(self) -> None:
-        kind = type(self).__name__
-        require_text(self.name, f"{kind}.name")
-        if "." in self.name:
-            raise ConfigError(f"{kind}.name = {self.name!r}: a dot parts a stream from its field; use another sign")
-        require_text(self.topic, f"{kind} {self.name!r}: topic")
-        require_positive(self.stale_after_ms, f"{kind} {self.name!r}: stale_after_ms")
-        require_choice(self.stamp, STAMPS, f"{kind} {self.name!r}: stamp")
-
-    @property
-    def message_type(self) -> str:
-        """The ROS type of its messages."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class CameraConfig(StreamConfig):
-    """A camera. transport: a key of `TRANSPORTS`. range_m: depths that become black and white; None for 0 to 4 m."""
-
-    transport: str = "raw"
-    range_m: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        where = f"CameraConfig {self.name!r}"
-        require_choice(self.transport, TRANSPORTS, f"{where}: transport")
-        if self.range_m is not None:
-            if not isinstance(self.range_m, (list, tuple)) or len(self.range_m) != 2:
-                raise ConfigError(f"{where}: range_m = {self.range_m!r}: give the nearest and the farthest depth in m")
-            near, far = self.range_m
-            require_positive(near, f"{where}: range_m, nearest", zero=True)
-            require_positive(far, f"{where}: range_m, farthest")
-            if near >= far:
-                raise ConfigError(f"{where}: range_m = {list(self.range_m)}: the first must be smaller")
-            object.__setattr__(self, "range_m", (float(near), float(far)))
-
-    @property
-    def message_type(self) -> str:
-        return TRANSPORTS[self.transport]
-
-
-@dataclass(frozen=True)
-class SensorConfig(StreamConfig):
-    """Numbers from a topic. type: ROS name of its messages. select: which of their fields, see `streams.select`."""
-
-    type: str = "sensor_msgs/msg/JointState"
-    select: Select = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        where = f"stream {self.name!r}"
-        require_text(self.type, f"{where}: type")
-        if not self.kind.stamped and self.stamp == "header":
-            raise ConfigError(
-                f"{where}: {self.type} has no header, so nothing says when it was true: set stamp: received to take "
-                "the time at which a message comes in"
-            )
-        object.__setattr__(self, "select", frozen(self.select))
-        _ = self.selected
-
-    @property
-    def message_type(self) -> str:
-        return self.type
-
-    @property
-    def kind(self) -> StreamType:
-        """What its message type offers. Raises ConfigError for an unknown one."""
-        return stream_type(self.type)
-
-    @cached_property
-    def selected(self) -> tuple[Selected, ...]:
-        """The numbers that are taken from each message, in order."""
-        return selected(self.kind, self.select, f"stream {self.name!r}")
-
-    def reader(self) -> Reader:
-        """A reader of these numbers, for the messages of one run."""
-        return self.kind.reader([one.field.name for one in self.selected])
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """The numbers' names as state channels, `stream.field`."""
-        return tuple(f"{self.name}.{one.name}" for one in self.selected)
 
 
 class _Given(NamedTuple):
@@ -149,8 +49,9 @@ class ObservationConfig:
 
     state: channels in order, each `stream.field`, or `masked.NAME` for one that is always 0; empty for all that streams
     select. path: the channels whose signature routes writes; empty for positions and base motion. units: of channels
-    whose unit is not their message type's. image_px, thumbnail_px: side of policy images and of memory thumbnails.
-    tick_period_ms: grid on stamps. deadline_ms: wall time a tick waits for the slower streams. Raises ConfigError.
+    whose unit is not their message type's. image_px: side of images, where a camera says no other. thumbnail_px:
+    side of what the memory sees of them. tick_period_ms: grid on stamps. deadline_ms: wall time a tick waits for the
+    slower streams. Raises ConfigError.
     """
 
     cameras: tuple[CameraConfig, ...]
@@ -170,11 +71,12 @@ class ObservationConfig:
             raise ConfigError("ObservationConfig.streams is empty: name a topic that tells the robot's state")
         for name in ("image_px", "thumbnail_px", "tick_period_ms", "deadline_ms"):
             require_int(getattr(self, name), f"ObservationConfig.{name}", 1)
-        if self.thumbnail_px > self.image_px:
-            raise ConfigError(
-                f"ObservationConfig.thumbnail_px = {self.thumbnail_px}: thumbnails are made from policy images of "
-                f"image_px = {self.image_px} and cannot be larger"
-            )
+        for name in self.camera_names:
+            if self.thumbnail_px > self.px_of(name):
+                raise ConfigError(
+                    f"ObservationConfig.thumbnail_px = {self.thumbnail_px}: what the memory sees is made from "
+                    f"images of image_px = {self.px_of(name)} (camera {name!r}) and cannot be larger; raise image_px"
+                )
         _refuse_repeats((stream.name for stream in self.inputs), "stream name")
         self._check_channels()
 
@@ -221,6 +123,15 @@ class ObservationConfig:
     def camera_names(self) -> tuple[str, ...]:
         """Cameras in configured order; the first is the tick clock."""
         return tuple(camera.name for camera in self.cameras)
+
+    def px_of(self, camera: str) -> int:
+        """The side that a camera's images are kept at."""
+        own = next(one.image_px for one in self.cameras if one.name == camera)
+        return self.image_px if own is None else own
+
+    def black_images(self) -> dict[str, Image]:
+        """An image of each camera as a tick holds it, black."""
+        return {name: np.zeros((self.px_of(name),) * 2 + (3,), dtype=np.uint8) for name in self.camera_names}
 
     @property
     def state_dim(self) -> int:

@@ -82,6 +82,7 @@ class SampleReader:
         self._defer = defer
         self._readers = {stream.name: stream.reader() for stream in config.streams}
         self._places = {s.name: _places(config, s) for s in config.streams}
+        self._views = {camera.name: (config.px_of(camera.name), camera.crop) for camera in config.cameras}
         self._ranges_m = {camera.name: camera.range_m for camera in config.cameras}
         self._decoders = {camera.name: VideoDecoder() for camera in config.cameras if camera.transport in VIDEO}
         self.reset()
@@ -119,7 +120,7 @@ class SampleReader:
         self, camera: str, data: Buffer, encoding: str, height: int, width: int, step: int, is_bigendian: int
     ) -> Image | Deferred:
         """The fields of a sensor_msgs/Image to a policy image `(P, P, 3)` uint8."""
-        layout, px, range_m = (encoding, height, width, step), self.config.image_px, self._ranges_m[camera]
+        layout, view, range_m = (encoding, height, width, step), self._views[camera], self._ranges_m[camera]
         try:
             if not self._defer:
                 return self.rgb(camera, decode(data, *layout, is_bigendian, range_m))
@@ -127,7 +128,7 @@ class SampleReader:
         except ImageError as error:
             raise InputError(str(error)) from error
         self._check_size(camera, (height, width))
-        return Deferred(lambda: prepare(decode(data, *layout, is_bigendian, range_m), px), step * height)
+        return Deferred(lambda: prepare(decode(data, *layout, is_bigendian, range_m), *view), step * height)
 
     def compressed(self, camera: str, data: Buffer, format: str) -> Deferred:  # noqa: A002 - the message's own field name
         """The fields of a sensor_msgs/CompressedImage to a policy image `(P, P, 3)` uint8."""
@@ -136,7 +137,7 @@ class SampleReader:
         except ImageError as error:
             raise InputError(str(error)) from error
         self._check_size(camera, packed.size)
-        return Deferred(partial(packed.policy_image, self.config.image_px), len(packed.data))
+        return Deferred(partial(packed.policy_image, *self._views[camera]), len(packed.data))
 
     def video(self, camera: str, data: Buffer, format: str) -> Image | Deferred:  # noqa: A002
         """A packet of a camera of transport `video` to a policy image `(P, P, 3)` uint8; each must come, in order."""
@@ -148,12 +149,12 @@ class SampleReader:
         if not self._defer:
             return self.rgb(camera, picture.rgb())
         self._check_size(camera, picture.size)
-        return Deferred(partial(picture.policy_image, self.config.image_px), picture.nbytes)
+        return Deferred(partial(picture.policy_image, *self._views[camera]), picture.nbytes)
 
     def rgb(self, camera: str, pixels: Image) -> Image:
         """`(h, w, 3)` uint8 RGB to a policy image `(P, P, 3)` uint8."""
         try:
-            image = prepare(pixels, self.config.image_px)
+            image = prepare(pixels, *self._views[camera])
         except ImageError as error:
             raise InputError(str(error)) from error
         self._check_size(camera, (pixels.shape[0], pixels.shape[1]))

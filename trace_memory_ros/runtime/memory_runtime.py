@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryInput, State
 from trace_memory_ros.observation.encoder import pixels_of
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.address import AddressStream
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
@@ -75,8 +75,7 @@ class MemoryRuntime:
         """Compile and allocate what a first tick would pay for; the episode stays as it is."""
         here = self.snapshot()
         seen = self.config.observation
-        black = np.zeros((seen.image_px, seen.image_px, 3), dtype=np.uint8)
-        images = dict.fromkeys(seen.camera_names, black)
+        images = seen.black_images()
         for k in range(ticks):
             self.tick(Observation(k, k * seen.period_ns, images, np.full(seen.state_dim, 0.1 * k), {}, {}))
         self.restore(here)
@@ -141,9 +140,9 @@ class MemoryRuntime:
         if not np.isfinite(state).all():
             bad = [seen.state[i] for i in np.flatnonzero(~np.isfinite(state))]
             return f"state of {', '.join(bad)} is not finite: check its sensor"
-        size = (seen.image_px, seen.image_px, 3)
         for name in seen.camera_names:
-            image = observation.images.get(name)
+            image, side = observation.images.get(name), seen.px_of(name)
+            size = (side, side, 3)
             if image is None or image.shape != size or image.dtype != np.uint8:
                 found = None if image is None else (image.shape, str(image.dtype))
                 return f"image of {name} is {found}, the model needs {size} uint8: use the checkpoint's config"
@@ -180,8 +179,7 @@ class MemoryRuntime:
 
     def _encode(self, observation: Observation, state: FloatArray) -> Tensor:
         seen = self.config.observation
-        images = np.stack([observation.images[name] for name in seen.camera_names])
-        small = pixels_of(thumbnails(images, seen.thumbnail_px))
+        small = pixels_of(np.stack([shrunk(observation.images[name], seen.thumbnail_px) for name in seen.camera_names]))
         content: Tensor = self.model.encoder(small[None], torch.from_numpy(state)[None])
         return content
 

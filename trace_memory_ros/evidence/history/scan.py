@@ -12,7 +12,7 @@ from torch import Tensor
 from trace_memory_ros.evidence.history.transforms import Path
 from trace_memory_ros.memory.base import MemoryInput, Readout, WriteRecord
 from trace_memory_ros.observation.encoder import pixels_of
-from trace_memory_ros.observation.images import thumbnails
+from trace_memory_ros.observation.frames import Cameras, at, resized, stacked
 from trace_memory_ros.runtime.address import AddressStream
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig
 from trace_memory_ros.runtime.clock import UpdateClock
@@ -71,12 +71,12 @@ class HistoryScanner:
         return np.where(self.model.state.active, self.model.state.std, 0.0)
 
     @torch.inference_mode()
-    def contents(self, images: NDArray[np.uint8], states: NDArray[np.float64]) -> Tensor:
-        """Content features `(T, d_e)` of images `(T, C, P, P, 3)` uint8 and states `(T, d_s)` in SI units."""
+    def contents(self, images: Cameras, states: NDArray[np.float64]) -> Tensor:
+        """Content features `(T, d_e)` of T ticks' images and states `(T, d_s)` in SI units."""
         parts = []
         for start in range(0, len(states), ENCODED_AT_ONCE):
             some = slice(start, start + ENCODED_AT_ONCE)
-            small = thumbnails(images[some], self.config.observation.thumbnail_px)
+            small = stacked(resized(at(images, some), self.config.observation.thumbnail_px), slice(None))
             parts.append(self.model.encoder(pixels_of(small), torch.from_numpy(self.model.state.apply(states[some]))))
         return torch.cat(parts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, WriteAttribution
 from trace_memory_ros.evidence.verdict import flips_without, matters
 from trace_memory_ros.measure.drawing import BRANCH, CUE, FAINT, PATH, STYLE, TRACE, heatmap, svg
+from trace_memory_ros.observation.frames import Cameras, Frames
 
 TILES = 10
 _WIDTH_IN, _LEFT_IN, _RIGHT_IN = 9.6, 1.45, 0.15
@@ -24,22 +24,12 @@ _GAP_IN, _TOP_IN, _AXIS_IN, _LEGEND_IN = 0.09, 0.28, 0.45, 0.3
 _MOST_CAMERAS = 3
 
 
-@dataclass(frozen=True)
-class CameraFrames:
-    """What an episode's cameras showed: images `(T, C, P, P, 3)` uint8 RGB, one row of them a tick."""
-
-    cameras: tuple[str, ...]
-    images: NDArray[np.uint8]
-
-
-def moment_chart(
-    episode: EpisodeEvidence, attribution: AttributionEvidence, frames: CameraFrames | None, name: str
-) -> str:
+def moment_chart(episode: EpisodeEvidence, attribution: AttributionEvidence, frames: Cameras | None, name: str) -> str:
     """SVG of one decision, from the episode's begin to the decision; without `frames` it has no camera strip.
 
     The frame of the moment that matters most and the frame of the decision are framed. name: unique on the page.
     """
-    cameras = frames.cameras[:_MOST_CAMERAS] if frames else ()
+    cameras = tuple(frames)[:_MOST_CAMERAS] if frames else ()
     slots = len(episode.timeline.read_weights[0])
     shares_in = [max(0.5, min(0.16 * slots, 1.4))] * 2 if slots > 1 else []
     heights_in = [_TILE_IN] * len(cameras) + [1.15, 0.42, *shares_in]
@@ -50,9 +40,9 @@ def moment_chart(
         time_s = np.array(episode.timeline.time_s)
         end_s = float(max(time_s[attribution.branch_tick], 1e-3))
         strongest = attribution.strongest if matters(attribution) else None
-        for row, (ax, camera) in enumerate(zip(axes, cameras, strict=False)):
+        for ax, camera in zip(axes, cameras, strict=False):
             assert frames is not None
-            _strip(ax, frames.images[:, row], time_s, attribution.branch_tick, strongest)
+            _strip(ax, frames[camera], time_s, attribution.branch_tick, strongest)
             _name(ax, camera.replace("_", "\n"))
         panels = axes[len(cameras) :]
         _changes(panels[0], attribution, time_s)
@@ -116,7 +106,7 @@ def tiles(time_s: NDArray[np.float64], branch_tick: int, strongest: int | None) 
 
 def _strip(
     ax: Axes,
-    images: NDArray[np.uint8],
+    frames: Frames,
     time_s: NDArray[np.float64],
     branch_tick: int,
     strongest: WriteAttribution | None,
@@ -124,7 +114,7 @@ def _strip(
     for begin, end, tick in tiles(time_s, branch_tick, strongest.tick if strongest else None):
         pad = 0.03 * (end - begin)
         extent = (begin + pad, end - pad, 0.03, 0.97)
-        ax.imshow(images[tick], extent=extent, aspect="auto", interpolation="none")
+        ax.imshow(frames[tick], extent=extent, aspect="auto", interpolation="none")
         framed = {branch_tick: BRANCH, strongest.tick if strongest else -1: CUE}.get(tick)
         if framed:
             corner, size = (begin + pad, 0.03), (end - begin - 2 * pad, 0.94)

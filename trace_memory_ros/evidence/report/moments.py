@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from trace_memory_ros.evidence.report.moment_chart import CameraFrames, moment_chart
+from trace_memory_ros.evidence.report.moment_chart import moment_chart
 from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation
 from trace_memory_ros.evidence.verdict import change_without
+from trace_memory_ros.observation.frames import Cameras
 
 MOST_LABELS, MOST_WRONG = 4, 2
 """How many labels get a decision shown, and how many wrong decisions are shown besides."""
-FramesOf = Callable[[EpisodeEvidence], CameraFrames | None]
+FramesOf = Callable[[EpisodeEvidence], Cameras | None]
 """Gives what an episode's cameras showed, or None where the frames are gone."""
 Shown = tuple[EpisodeEvidence, AttributionEvidence]
 

@@ -10,7 +10,6 @@ from trace_memory_ros.evidence.figures import figures_of
 from trace_memory_ros.evidence.history.transforms import NEGATIVE_CONTROL
 from trace_memory_ros.evidence.report import charts, paper
 from trace_memory_ros.evidence.report.episodes import NOTHING, episode_row
-from trace_memory_ros.evidence.report.moment_chart import CameraFrames
 from trace_memory_ros.evidence.report.moments import FramesOf, moments_of
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation, Reasons
 from trace_memory_ros.evidence.verdict import Accuracy, Answer, Verdict, verdict
@@ -18,6 +17,7 @@ from trace_memory_ros.files import atomic
 from trace_memory_ros.measure.drawing import colour_of
 from trace_memory_ros.measure.page import render
 from trace_memory_ros.measure.summary import commit, machine
+from trace_memory_ros.observation.frames import Cameras
 
 FILE_NAME = "index.html"
 TEMPLATE = Path(__file__).with_name("page.html")
@@ -34,7 +34,7 @@ class Expectation(NamedTuple):
     limit: str
 
 
-def no_frames(episode: EpisodeEvidence) -> CameraFrames | None:
+def no_frames(episode: EpisodeEvidence) -> Cameras | None:
     """No frames of any episode."""
     return None
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from trace_memory_ros.bags.judge import label_faults
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.observation.frames import at
 from trace_memory_ros.observation.periods import ticks_in
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _trimmed(episode: BagEpisode, labels: Sequence[str], patience: int) -> tuple
         name=episode.name,
         scene=f"{episode.span.task} {episode.span.seed}" if episode.span.seed is not None else episode.name,
         stamps_ns=episode.stamps_ns[begin:end],
-        images=episode.images[begin:end] if usable.all() else episode.images[held],
+        images=at(episode.images, slice(begin, end) if usable.all() else held),
         state=episode.state[begin:end] if usable.all() else episode.state[held],
         actions=episode.actions[begin:end],
         usable=None if usable.all() else usable,

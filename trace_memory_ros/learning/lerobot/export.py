@@ -151,7 +151,7 @@ def _why(episode: BagEpisode, runs: list[range]) -> str:
 def _write(dataset: Any, episode: BagEpisode, ticks: range, task: str) -> None:
     assert episode.actions is not None
     for tick in ticks:
-        frame: dict[str, Any] = {f"{IMAGES}{n}": episode.images[tick, c] for c, n in enumerate(episode.cameras)}
+        frame: dict[str, Any] = {f"{IMAGES}{name}": frames[tick] for name, frames in episode.images.items()}
         frame[STATE] = episode.state[tick].astype(np.float32)
         frame[ACTION] = episode.actions[tick].astype(np.float32)
         dataset.add_frame(frame | {"task": task})

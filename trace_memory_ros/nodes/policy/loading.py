@@ -74,8 +74,7 @@ def warm_up(policy: Policy, config: ObservationConfig) -> None:
         np.zeros(shape.tokens, np.float32),
         np.zeros(shape.address, np.float32),
     )
-    black = np.zeros((config.image_px, config.image_px, 3), np.uint8)
-    observation = Observation(0, 0, dict.fromkeys(config.camera_names, black), np.zeros(config.state_dim), {}, {})
+    observation = Observation(0, 0, config.black_images(), np.zeros(config.state_dim), {}, {})
     for _ in range(3):
         policy.act(observation, condition)
     policy.reset()

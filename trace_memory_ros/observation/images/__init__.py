@@ -3,14 +3,15 @@
 from trace_memory_ros.observation.images.compressed import PackedImage, decode_compressed, open_compressed, reduction
 from trace_memory_ros.observation.images.depth import DEPTH_RANGE_M, depth_to_rgb, refuse_colour
 from trace_memory_ros.observation.images.raw import ENCODINGS, check_layout, decode
-from trace_memory_ros.observation.images.sizes import prepare, thumbnails
-from trace_memory_ros.observation.images.types import Buffer, Image, ImageError, Range
+from trace_memory_ros.observation.images.sizes import prepare, shrunk
+from trace_memory_ros.observation.images.types import Buffer, Crop, Image, ImageError, Range
 from trace_memory_ros.observation.images.video import VideoDecoder
 
 __all__ = [
     "DEPTH_RANGE_M",
     "ENCODINGS",
     "Buffer",
+    "Crop",
     "Image",
     "ImageError",
     "PackedImage",
@@ -24,5 +25,5 @@ __all__ = [
     "prepare",
     "reduction",
     "refuse_colour",
-    "thumbnails",
+    "shrunk",
 ]

@@ -15,10 +15,10 @@ from trace_memory_ros.observation.images.depth import refuse_colour
 from trace_memory_ros.observation.images.files import JPEG, TIFF, FileHead, described, file_head, unpack
 from trace_memory_ros.observation.images.raw import DEPTHS, ENCODINGS, to_rgb
 from trace_memory_ros.observation.images.sizes import prepare
-from trace_memory_ros.observation.images.types import Buffer, Image, ImageError, Range
+from trace_memory_ros.observation.images.types import Buffer, Crop, Image, ImageError, Range
 
 REDUCED_SIDES = 2
-"""A JPEG is unpacked at the smallest scale at which both sides are this many times those of the policy image."""
+"""A JPEG is unpacked at the smallest scale at which what is kept has sides this many times the policy image's."""
 _REDUCED = {8: cv2.IMREAD_REDUCED_COLOR_8, 4: cv2.IMREAD_REDUCED_COLOR_4, 2: cv2.IMREAD_REDUCED_COLOR_2}
 _COLOUR = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
 _BAYER = "bayer"
@@ -44,12 +44,12 @@ class PackedImage:
         """Height and width."""
         return self.head.height, self.head.width
 
-    def policy_image(self, px: int) -> Image:
+    def policy_image(self, px: int, crop: Crop | None = None) -> Image:
         """`(px, px, 3)` uint8 RGB. Raises ImageError where the pixels are damaged."""
-        scale = reduction(self.head, px)
+        scale = reduction(self.head, px, crop)
         if scale == 1:
-            return prepare(self.rgb(), px)
-        small = prepare(self._unpack(_REDUCED[scale] | cv2.IMREAD_IGNORE_ORIENTATION), px)
+            return prepare(self.rgb(), px, crop)
+        small = prepare(self._unpack(_REDUCED[scale] | cv2.IMREAD_IGNORE_ORIENTATION), px, crop)
         return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 
     def rgb(self) -> Image:
@@ -112,11 +112,12 @@ def decode_compressed(data: Buffer, format: str, range_m: Range | None = None) -
     return open_compressed(data, format, range_m).rgb()
 
 
-def reduction(head: FileHead, px: int) -> int:
+def reduction(head: FileHead, px: int, crop: Crop | None = None) -> int:
     """1, 2, 4 or 8: by how much a JPEG may be unpacked smaller for a policy image of `px`; 1 for other files."""
     if head.codec != JPEG:
         return 1
-    side = min(head.height, head.width)
+    left, top, right, bottom = crop or (0.0, 0.0, 1.0, 1.0)
+    side = int(min((bottom - top) * head.height, (right - left) * head.width))
     return next((scale for scale in _REDUCED if side // scale >= REDUCED_SIDES * px), 1)
 
 

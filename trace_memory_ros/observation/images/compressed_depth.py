@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.observation.images.depth import depth_to_rgb
 from trace_memory_ros.observation.images.files import PNG, described, file_head, unpack
 from trace_memory_ros.observation.images.sizes import prepare
-from trace_memory_ros.observation.images.types import Image, ImageError, Range
+from trace_memory_ros.observation.images.types import Crop, Image, ImageError, Range
 
 HEADER = struct.Struct("<iff")
 RVL_HEADER = struct.Struct("<II")
@@ -37,9 +37,9 @@ class PackedDepth:
     size: tuple[int, int]
     range_m: Range | None
 
-    def policy_image(self, px: int) -> Image:
+    def policy_image(self, px: int, crop: Crop | None = None) -> Image:
         """`(px, px, 3)` uint8 grey. Raises ImageError where the stream is damaged."""
-        return prepare(self.rgb(), px)
+        return prepare(self.rgb(), px, crop)
 
     def rgb(self) -> Image:
         """`(h, w, 3)` uint8 grey in full size. Raises ImageError where the stream is damaged."""

@@ -11,6 +11,8 @@ Image = NDArray[np.uint8]
 Buffer = bytes | bytearray | memoryview | NDArray[np.uint8]
 Range = tuple[float, float]
 """The depths in m that become 0 and 255."""
+Crop = tuple[float, float, float, float]
+"""Left, top, right and bottom of what is kept of an image, as shares of its width and height."""
 
 
 class ImageError(ValueError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from trace_memory_ros.observation.images.bitstream import H264, H265, Access, BitstreamError, H264Reader, H265Reader
 from trace_memory_ros.observation.images.sizes import prepare
-from trace_memory_ros.observation.images.types import Buffer, Image, ImageError
+from trace_memory_ros.observation.images.types import Buffer, Crop, Image, ImageError
 
 _READERS: dict[str, Callable[[], H264Reader | H265Reader]] = {H264: H264Reader, H265: H265Reader}
 _NAMES = {H264: ("264", "avc"), H265: ("265", "hevc")}
@@ -39,9 +39,9 @@ class Picture:
         """What it takes in memory."""
         return sum(plane.buffer_size for plane in self.frame.planes)
 
-    def policy_image(self, px: int) -> Image:
+    def policy_image(self, px: int, crop: Crop | None = None) -> Image:
         """`(px, px, 3)` uint8 RGB."""
-        return prepare(self.rgb(), px)
+        return prepare(self.rgb(), px, crop)
 
     def rgb(self) -> Image:
         """`(h, w, 3)` uint8."""

@@ -1,0 +1,80 @@
+"""A camera's images over an episode: each kept once, in memory or mapped from a file, at any rate of ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.observation.images import Image, shrunk
+
+
+class Frames:
+    """One camera over T ticks. pixels `(N, P, P, 3)` uint8; index `(T,)`: which of them each tick holds.
+
+    Raises ValueError where the two do not fit.
+    """
+
+    __slots__ = ("index", "pixels")
+
+    def __init__(self, pixels: Image, index: NDArray[np.int64]) -> None:
+        if pixels.ndim != 4 or pixels.shape[1] != pixels.shape[2] or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
+            raise ValueError(f"images of shape {pixels.shape}, type {pixels.dtype}: need (N, P, P, 3) uint8")
+        if index.ndim != 1 or (len(index) and not 0 <= index.min() <= index.max() < len(pixels)):
+            raise ValueError(f"index of shape {index.shape} does not point into {len(pixels)} images")
+        self.pixels = pixels
+        self.index = index
+
+    @classmethod
+    def of(cls, images: Image) -> Frames:
+        """Of one image `(P, P, 3)` per tick."""
+        return cls(images, np.arange(len(images)))
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, ticks: Any) -> Image:
+        """Images `(..., P, P, 3)` at ticks, which may be a number, a slice or an array."""
+        return np.asarray(self.pixels[self.index[ticks]])
+
+    @property
+    def px(self) -> int:
+        """P."""
+        return int(self.pixels.shape[1])
+
+    def at(self, ticks: Any) -> Frames:
+        """The episode of these ticks alone, in the order given; the same pixels."""
+        return Frames(self.pixels, self.index[ticks])
+
+    def shrunk(self, px: int) -> Frames:
+        """The images at another side."""
+        return self if px == self.px else Frames(shrunk(self.pixels, px), self.index)
+
+
+Cameras = Mapping[str, Frames]
+"""An episode's frames by camera, in configured order."""
+
+
+def at(cameras: Cameras, ticks: Any) -> dict[str, Frames]:
+    """The episode of these ticks alone."""
+    return {name: frames.at(ticks) for name, frames in cameras.items()}
+
+
+def resized(cameras: Cameras, px: int) -> dict[str, Frames]:
+    """All cameras at one side."""
+    return {name: frames.shrunk(px) for name, frames in cameras.items()}
+
+
+def stacked(cameras: Cameras, ticks: Any) -> Image:
+    """All cameras' images `(..., C, P, P, 3)` at ticks. Raises ValueError for cameras of unlike sizes."""
+    sides = {name: frames.px for name, frames in cameras.items()}
+    if len(set(sides.values())) > 1:
+        raise ValueError(f"cameras of unlike sizes cannot be stacked: {sides}; give them one image_px")
+    return np.stack([frames[ticks] for frames in cameras.values()], axis=-4)
+
+
+def of_stack(names: tuple[str, ...], images: Image) -> dict[str, Frames]:
+    """Frames by camera of images `(T, C, P, P, 3)`."""
+    return {name: Frames.of(images[:, c]) for c, name in enumerate(names)}
