@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-SHARE, FEWEST, MOST = 1 / 3, 8, 32
+SHARE, FEWEST, MOST = 1 / 3, 12, 32
 """Of the other episodes, those whose present is most alike are looked at: so many."""
 
 

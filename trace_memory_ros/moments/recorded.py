@@ -19,7 +19,10 @@ HORIZON_MS = 6_000
 COMPONENTS = 24
 """Principal components of the pictures that presents are compared by."""
 WAY_COMPONENTS = 12
+BINS = 30
+"""Parts of an episode's length, for what episodes have in common."""
 _SAMPLED = 4_000
+_SPARE, _ITERATIONS = 8, 6
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,14 @@ class Recorded:
 class Space:
     """How presents and ways on are measured: fitted to episodes once, then the same for any other.
 
-    Pictures are compared without their episode's mean, since light and clutter stay what they are, and count as much as
-    the state does. A way on is where the actions stand when they first are `RADII` away from where they began: the same
+    Pictures are compared without their episode's mean, since light and clutter stay what they are; they count as much as
+    the state does, and each number of either as far as episodes share it. A way on is where the actions stand when they first are `RADII` away from where they began: the same
     whatever the pace, so that a pause is no branch.
     """
 
     axes: Floats
-    picture_scale: float
     state_mean: NDArray[np.float64]
-    state_scale: NDArray[np.float64]
+    state_weights: NDArray[np.float64]
     action_scale: Floats
     way_mean: Floats
     way_axes: Floats
@@ -90,24 +92,20 @@ class Space:
         state = np.concatenate([episode.state[episode.usable] for episode in episodes])
         spread = state.std(axis=0)
         scale = np.where(spread > 0, np.maximum(spread, least_state), np.inf)
-        size = float(np.sqrt((spread / scale).__pow__(2).sum())) or 1.0
+        size = float(np.sqrt(((spread / scale) ** 2).sum())) or 1.0
+        seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
+        plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
+        shared = np.sqrt(_shared([plain.presents(episode) for episode in episodes]))
+        axes, weights = plain.axes * shared[: axes.shape[1]], plain.state_weights * shared[axes.shape[1] :]
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[::stride] for episode in episodes])
         mean = ways.mean(axis=0)
-        return cls(
-            axes,
-            float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0,
-            state.mean(axis=0),
-            scale * size,
-            action_scale,
-            mean,
-            _axes(ways - mean, WAY_COMPONENTS),
-        )
+        return cls(axes, plain.state_mean, weights, action_scale, mean, _axes(ways - mean, WAY_COMPONENTS))
 
     def presents(self, episode: Recorded) -> Floats:
         """What each tick looks like, `(T, d)`."""
-        state = (episode.state - self.state_mean) / self.state_scale
-        parts = [_centred(episode) @ self.axes / self.picture_scale, np.nan_to_num(state)]
+        state = (episode.state - self.state_mean) * self.state_weights
+        parts = [_centred(episode) @ self.axes, np.nan_to_num(state)]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def ways(self, episode: Recorded) -> Floats:
@@ -139,12 +137,28 @@ def _centred(episode: Recorded) -> Floats:
     return episode.pictures - episode.pictures[episode.usable].mean(axis=0)
 
 
+def _shared(presents: Sequence[Floats]) -> Floats:
+    """Share of each number's variance `(d,)` that episodes have in common at the same share of their length.
+
+    What changes in every episode in another way, such as noise or somebody passing, says not how far a task is.
+    """
+    bins = np.concatenate([np.arange(len(part)) * BINS // len(part) for part in presents])
+    rows = np.concatenate(presents)
+    count = np.bincount(bins, minlength=BINS)
+    means = np.stack([np.bincount(bins, column, BINS) / np.maximum(count, 1) for column in rows.T], axis=1)
+    between = (count[:, None] * (means - rows.mean(axis=0)) ** 2).sum(axis=0) / len(rows)
+    chance = BINS / (len(presents) * BINS)
+    share = between / np.maximum(rows.var(axis=0), 1e-12)
+    return np.asarray(np.clip((share - chance) / (1.0 - chance), 0.0, 1.0), np.float32)
+
+
 def _axes(rows: Floats, most: int) -> Floats:
-    """The first principal axes `(F, n)` of centred rows `(N, F)`."""
-    if len(rows) < rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows @ rows.T)
-        kept = values.argsort()[::-1][:most]
-        kept = kept[values[kept] > 1e-6 * max(values.max(), 1e-12)]
-        return np.asarray((rows.T @ vectors[:, kept]) / np.sqrt(values[kept]), np.float32)
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    return np.asarray(vectors[:, ::-1][:, :most], np.float32)
+    """The first principal axes `(F, n)` of centred rows `(N, F)`, by subspace iteration from a fixed start."""
+    count = min(most, *rows.shape)
+    start = np.random.default_rng(0).normal(size=(rows.shape[1], min(count + _SPARE, rows.shape[1])))
+    basis = np.linalg.qr(start.astype(np.float32))[0]
+    for _ in range(_ITERATIONS):
+        basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
+    values, vectors = np.linalg.eigh((rows @ basis).T @ (rows @ basis))
+    kept = values.argsort()[::-1][:count]
+    return np.asarray(basis @ vectors[:, kept[values[kept] > 1e-6 * max(values.max(), 1e-12)]], np.float32)

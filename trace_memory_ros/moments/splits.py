@@ -11,17 +11,18 @@ Floats = NDArray[np.float32]
 
 FLOOR = 0.1
 """Standard deviations of action: a spread within groups that is smaller counts as this."""
-LEAST_SHARE = 0.12
-"""Of the set, and two at least: fewer are no group."""
+LEAST_SHARE = 0.15
+"""Of the set, and three at least: fewer are no group."""
 _ROUNDS = 8
 
 
 class Split(NamedTuple):
-    """Of each set: how far apart its two groups are against the spread within `(T,)`, and who is in the second
-    `(T, K)`."""
+    """Of each set: how far apart its two groups are against the spread within `(T,)`, who is in the second `(T, K)`, and
+    where that lies as seen from the first, of unit length `(T, k)`."""
 
     score: Floats
     second: NDArray[np.bool_]
+    towards: Floats
 
 
 def split(sets: Floats) -> Split:
@@ -41,12 +42,25 @@ def split(sets: Floats) -> Split:
     within = ((centred**2).sum(axis=(1, 2)) - between[rows, best]) / count
     second = np.zeros(along.shape, bool)
     np.put_along_axis(second, order, np.arange(count) > best[:, None], 1)
-    return Split((apart / np.sqrt(np.maximum(within, 0.0) + FLOOR**2)).astype(np.float32), second)
+    inner = np.matmul((second / second.sum(axis=1, keepdims=True))[:, None].astype(np.float32), centred)[:, 0]
+    towards = inner / np.maximum(np.linalg.norm(inner, axis=1, keepdims=True), 1e-12)
+    return Split((apart / np.sqrt(np.maximum(within, 0.0) + FLOOR**2)).astype(np.float32), second, towards)
+
+
+def mixed(second: NDArray[np.bool_]) -> Floats:
+    """How evenly two groups `(T, K)` lie among members that are sorted by how much they look alike, `(T,)`.
+
+    1: one group is as near as the other, 0: all of one are nearer than any of the other, the present tells them apart.
+    """
+    count = second.shape[1]
+    size = second.sum(axis=1)
+    ranks = (second * np.arange(count)).sum(axis=1) - size * (size - 1) / 2
+    return np.asarray(1.0 - np.abs(2.0 * ranks / np.maximum(size * (count - size), 1) - 1.0), np.float32)
 
 
 def least_group(count: int) -> int:
     """Members that a group of a set of `count` has at least."""
-    return max(2, int(np.ceil(LEAST_SHARE * count)))
+    return max(3, int(np.ceil(LEAST_SHARE * count)))
 
 
 def rotated(sets: Floats, rng: np.random.Generator) -> Floats:

@@ -1,0 +1,227 @@
+"""The moments of a set of episodes, and the same moments in episodes that were not among them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
+from trace_memory_ros.moments.nearest import Library, Neighbours
+from trace_memory_ros.moments.occurrences import GAP_MS, LEAST_MS, SLACK_MS, Stretch, kinds, stretches
+from trace_memory_ros.moments.recorded import Floats, Recorded, Space
+from trace_memory_ros.moments.splits import mixed, rotated, split
+from trace_memory_ros.moments.visible import Visibility, parted, visibility
+from trace_memory_ros.observation.periods import ticks_in
+
+FEWEST_EPISODES = 8
+"""Fewer episodes cannot be compared."""
+LEAST_SCORE = 4.0
+"""Groups nearer to one another, in spreads within, are no ways to go on."""
+LEAST_MIXED = 0.25
+"""Where all of a group look more alike than the others, the present tells the groups apart."""
+TOLD = 0.9
+"""Where a reading of the present tells so many ways right, no memory is needed."""
+AHEAD_MS, PARTING_MS = 300, 2_000
+"""Over how long actions are seen to change, and how long before the end of a stretch they may begin to part."""
+FEWEST_PER_WAY = 4
+"""Fewer occurrences of a way show not whether the present tells it."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is asked of a search. alarm: share of episodes without moments that show one by chance.
+
+    share: of the episodes that a kind of moment occurs in, at least. rotations: random sets without groups for each
+    tick.
+    """
+
+    alarm: float = 0.01
+    share: float = 0.2
+    rotations: int = 10
+    seed: int = 0
+
+
+class Occurrence(NamedTuple):
+    """A moment in an episode. tick: at which the ways part. way: taken there, `UNCLEAR` where it cannot be told.
+
+    kind: of moment, from 0. stretch: over which those that look alike go on differently.
+    """
+
+    tick: int
+    kind: int
+    way: int
+    stretch: Stretch
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Places that look alike and from which episodes go on differently.
+
+    occurrences: each stretch, and the way taken there. before: ticks before a stretch's end at which the actions begin to
+    part. visibility: how far the present shows which way it will be; None where there are too few of
+    a way to tell.
+    """
+
+    occurrences: tuple[tuple[Stretch, int], ...]
+    ways: Ways
+    before: int
+    visibility: Visibility | None
+
+    def tick_in(self, stretch: Stretch) -> int:
+        """At which the actions begin to part."""
+        return max(stretch.last - self.before, min(stretch.first, stretch.last))
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether the present does not show which way it goes."""
+        return self.visibility is not None and self.visibility.right < TOLD
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found. kinds: by how often they occur. threshold: of the score; maxima `(E,)`: of each episode."""
+
+    search: Search
+    space: Space
+    library: Library
+    ways: Sequence[Floats]
+    threshold: float
+    maxima: NDArray[np.float32]
+    kinds: tuple[Kind, ...]
+    dropped: int
+
+    def in_episode(self, episode: Recorded) -> list[Occurrence]:
+        """The moments of an episode that was not looked at, by what those that were did where they looked alike."""
+        scan = _scan(self.library, self.ways, self.space.presents(episode), None)
+        own = self.space.ways(episode)
+        found = []
+        for stretch in _stretches(-1, scan, self.threshold, episode):
+            kind = self._kind_at(scan.nearest, stretch.last, episode.period_ms)
+            if kind is not None:
+                way = int(self.kinds[kind].ways.of(own[stretch.last : stretch.last + 1])[0])
+                found.append(Occurrence(self.kinds[kind].tick_in(stretch), kind, way, stretch))
+        return found
+
+    def _kind_at(self, nearest: Neighbours, tick: int, period_ms: int) -> int | None:
+        """The kind that most of the nearest presents are of."""
+        slack = ticks_in(SLACK_MS, period_ms)
+        near = set(zip(nearest.episodes[tick].tolist(), nearest.ticks[tick].tolist(), strict=True))
+        votes = Counter(
+            number
+            for number, kind in enumerate(self.kinds)
+            for stretch, _ in kind.occurrences
+            for episode, other in near
+            if stretch.episode == episode and stretch.first - slack <= other <= stretch.last + slack
+        )
+        return votes.most_common(1)[0][0] if votes else None
+
+
+def find(
+    episodes: Sequence[Recorded],
+    least_state: NDArray[np.float64],
+    least_action: NDArray[np.float64],
+    search: Search | None = None,
+) -> Found:
+    """Compare every tick of every episode with the nearest present of all others.
+
+    Raises ValueError for fewer than `FEWEST_EPISODES`, or where no action changes.
+    """
+    search = search or Search()
+    if len(episodes) < FEWEST_EPISODES:
+        raise ValueError(
+            f"{len(episodes)} episodes: moments are found by comparing at least {FEWEST_EPISODES}; record more"
+        )
+    rng = np.random.default_rng(search.seed)
+    space = Space.fit(episodes, least_state, least_action)
+    library = Library([space.presents(episode) for episode in episodes])
+    ways = [space.ways(episode) for episode in episodes]
+    scans, chance = [], []
+    for index, present in enumerate(library.presents):
+        scans.append(_scan(library, ways, present, index))
+        sets = _sets(ways, scans[-1].nearest)
+        readable = episodes[index].readable
+        chance += [split(rotated(sets, rng)).score[readable].max() for _ in range(search.rotations)]
+    threshold = max(float(np.quantile(chance, 1.0 - search.alarm)), LEAST_SCORE)
+    found = [_stretches(i, scan, threshold, episodes[i]) for i, scan in enumerate(scans)]
+    slack = ticks_in(SLACK_MS, episodes[0].period_ms)
+    least = max(FEWEST_EPISODES // 2, search.share * len(episodes))
+    grouped = kinds(found, [scan.nearest for scan in scans], slack)
+    kept = [group for group in grouped if len({stretch.episode for stretch in group}) >= least]
+    made = [kind for group in kept if (kind := _kind(group, episodes, ways, search, rng)) is not None]
+    maxima = np.array([scan.scores[episodes[i].readable].max() for i, scan in enumerate(scans)])
+    return Found(search, space, library, ways, threshold, maxima, tuple(made), len(grouped) - len(made))
+
+
+def _kind(
+    group: Sequence[Stretch], episodes: Sequence[Recorded], ways: Sequence[Floats], search: Search, rng: np.random.Generator
+) -> Kind | None:
+    """The ways on from stretches that look alike; None where there is but one."""
+    taken = np.stack([ways[stretch.episode][stretch.last] for stretch in group])
+    found = ways_of(taken, LEAST_SCORE, 5 * search.rotations, rng)
+    if found is None:
+        return None
+    told = found.of(taken)
+    clear = told != UNCLEAR
+    occurrences = tuple(zip(group, told.tolist(), strict=True))
+    if min(np.bincount(told[clear], minlength=len(found))) < FEWEST_PER_WAY:
+        return Kind(occurrences, found, 0, None)
+    members = [stretch for stretch, yes in zip(group, clear, strict=True) if yes]
+    named = np.array([stretch.episode for stretch in members])
+    kind = Kind(occurrences, found, _before(members, episodes, told[clear], named, rng), None)
+    seen = np.stack([_whole_present(episodes[s.episode], kind.tick_in(s)) for s in members])
+    return replace(kind, visibility=visibility(seen, told[clear], named, rng))
+
+
+def _before(
+    members: Sequence[Stretch],
+    episodes: Sequence[Recorded],
+    told: NDArray[np.intp],
+    named: NDArray[np.intp],
+    rng: np.random.Generator,
+) -> int:
+    """How many ticks before the ends of stretches the actions begin to part."""
+    period_ms = episodes[0].period_ms
+    ahead, reach = ticks_in(AHEAD_MS, period_ms), ticks_in(PARTING_MS, period_ms)
+    step = ticks_in(100, period_ms)
+    actions = {episode: episodes[episode].held_actions() for episode in set(named.tolist())}
+
+    def change(before: int) -> Floats:
+        ends = [(actions[s.episode], max(s.last - before, 0)) for s in members]
+        return np.stack([of[min(tick + ahead, len(of) - 1)] - of[tick] for of, tick in ends])
+
+    offsets = range(reach - reach % step, -1, -step)
+    return offsets[parted([change(before) for before in offsets], told, named, rng)]
+
+
+def _whole_present(episode: Recorded, tick: int) -> Floats:
+    return np.concatenate([episode.pictures[tick], episode.state[tick].astype(np.float32)])
+
+
+class _Scan(NamedTuple):
+    nearest: Neighbours
+    scores: Floats
+    towards: Floats
+
+
+def _scan(library: Library, ways: Sequence[Floats], presents: Floats, left_out: int | None) -> _Scan:
+    nearest = library.nearest(presents, left_out)
+    found = split(_sets(ways, nearest))
+    scores = np.where(mixed(found.second) >= LEAST_MIXED, found.score, np.float32(0.0))
+    return _Scan(nearest, scores, found.towards)
+
+
+def _sets(ways: Sequence[Floats], nearest: Neighbours) -> Floats:
+    """The ways on `(T, K, k)` of the nearest presents."""
+    starts = np.cumsum([0, *(len(part) for part in ways)])
+    return np.asarray(np.concatenate(ways)[starts[nearest.episodes] + nearest.ticks])
+
+
+def _stretches(index: int, scan: _Scan, threshold: float, episode: Recorded) -> list[Stretch]:
+    gap, least = (ticks_in(ms, episode.period_ms) for ms in (GAP_MS, LEAST_MS))
+    scores = np.where(episode.readable, scan.scores, 0.0)
+    return stretches(index, scores, scan.towards, threshold, gap, least)
