@@ -19,23 +19,27 @@ def bar() -> Progress:
     return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
 
 
-def line_of(step: Step) -> str:
-    """One line of the log; what was not measured is left out."""
+def line_of(step: Step, found: bool = False) -> str:
+    """One line of the log; what was not measured is left out. found: decisions were found, not annotated."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
     parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
     accuracies = {"train": step.train_branch_accuracy, "held out": step.held_out_branch_accuracy}
     known = [f"{name} {value:.2f}" for name, value in accuracies.items() if value is not None]
     if known:
-        parts.append(f"branch accuracy: {', '.join(known)}")
+        parts.append(f"branch accuracy{' (found)' if found else ''}: {', '.join(known)}")
     if step.held_out_chunk_error is not None:
         parts.append(f"held-out chunk error {step.held_out_chunk_error:.4f}")
     return "  ".join([*parts, *(f"{name} {value:.4f}" for name, value in step.losses.items())])
 
 
 class TrainingReport(Reporter):
-    """Prints the lines of a training under a bar of its joint phase's steps. A context manager."""
+    """Prints the lines of a training under a bar of its joint phase's steps. A context manager.
 
-    def __init__(self, steps: int) -> None:
+    found: decisions were found, not annotated.
+    """
+
+    def __init__(self, steps: int, found: bool = False) -> None:
+        self._found = found
         self._bar = bar()
         self._task = self._bar.add_task("training (steps)", total=steps)
 
@@ -50,7 +54,7 @@ class TrainingReport(Reporter):
         """Print the line; one of the joint phase moves the bar."""
         if line.phase == JOINT:
             self._bar.update(self._task, completed=line.step)
-        console.print(line_of(line), highlight=False)
+        console.print(line_of(line, self._found), highlight=False)
 
     def resumed(self, step: int, steps: int) -> None:
         """Say so."""

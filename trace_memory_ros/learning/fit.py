@@ -17,6 +17,7 @@ from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.console import TrainingReport
+from trace_memory_ros.learning.found import named
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress, Reporter
 from trace_memory_ros.learning.recipe import Recipe
@@ -61,7 +62,7 @@ class Fitted:
 
     def figures(self) -> dict[str, Any]:
         """What a summary says of the training."""
-        return {
+        figures = {
             "train_branch_accuracy": self.last.train_branch_accuracy,
             "held_out_branch_accuracy": self.last.held_out_branch_accuracy,
             "held_out_episodes": len(self.data.held_out.data.episodes),
@@ -73,6 +74,7 @@ class Fitted:
             "joint_s": self.joint_s,
             "training_minutes": (self.memory_s + self.joint_s) / 60.0,
         }
+        return named(figures, self.data.found)
 
     def parts(self) -> dict[str, torch.nn.Module]:
         """Encoder, memory and policy by name."""
@@ -143,7 +145,7 @@ def fit_shown(config: RunConfig, design: Design, recipe: Recipe, data: Data, fol
     """Train what `config` asks for in the terminal's sight; the joint phase is kept in `folder` as it goes."""
     start = load(config.policy.start) if config.policy.start else None
     kept = folder / KEPT
-    with TrainingReport(recipe.steps) as report:
+    with TrainingReport(recipe.steps, data.found) as report:
         return fit(design, data, recipe, config.seed, start=start, report=report, save_to=kept, resume=resume)
 
 

@@ -27,6 +27,7 @@ Values = dict[str, Any]
 FILE = "run.yaml"
 """Name of the file beside a checkpoint."""
 SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+DECISIONS = ("auto", "annotated", "found", "none")
 CHOICES = {"memory": "name", "policy": "family"}
 """Sections whose options belong to what this key chooses."""
 
@@ -77,15 +78,21 @@ class PolicySection:
 
 @dataclass(frozen=True)
 class BagsSection:
-    """How bags are used. held_out: share; episodes: train on so many at most; least_spread: by unit, see `spread`."""
+    """How bags are used. held_out: share; episodes: train on so many at most; least_spread: by unit, see `spread`.
+
+    decisions: `annotated`, `found`, `none`, or `auto`: annotated where there are any, else found.
+    """
 
     held_out: float = 1 / 6
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)
+    decisions: str = "auto"
 
     def __post_init__(self) -> None:
         check_spread(self.least_spread, "bags.least_spread")
+        if self.decisions not in DECISIONS:
+            raise ConfigError(f"bags.decisions is {self.decisions!r}: use {', '.join(DECISIONS)}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
 from trace_memory_ros.moments.nearest import Library, Neighbours
-from trace_memory_ros.moments.occurrences import GAP_MS, LEAST_MS, SLACK_MS, Stretch, kinds, stretches
+from trace_memory_ros.moments.occurrences import AGAIN_MS, GAP_MS, LEAST_MS, SLACK_MS, Stretch, aligned, kinds, merged, stretches
 from trace_memory_ros.moments.recorded import Floats, Recorded, Space
 from trace_memory_ros.moments.splits import mixed, rotated, split
 from trace_memory_ros.moments.visible import Visibility, parted, visibility
@@ -24,8 +24,12 @@ LEAST_SCORE = 4.0
 """Groups nearer to one another, in spreads within, are no ways to go on."""
 LEAST_MIXED = 0.25
 """Where all of a group look more alike than the others, the present tells the groups apart."""
+ONCE_KNOWN = 0.6
+"""Share of the threshold that is asked of an episode for a kind of moment that is known."""
 TOLD = 0.9
 """Where a reading of the present tells so many ways right, no memory is needed."""
+MOST_PASSING = 0.25
+"""Where more episodes pass from one way to the other, it is no choice."""
 AHEAD_MS, PARTING_MS = 300, 2_000
 """Over how long actions are seen to change, and how long before the end of a stretch they may begin to part."""
 FEWEST_PER_WAY = 4
@@ -46,6 +50,12 @@ class Search:
     seed: int = 0
 
 
+class _Scan(NamedTuple):
+    nearest: Neighbours
+    scores: Floats
+    towards: Floats
+
+
 class Occurrence(NamedTuple):
     """A moment in an episode. tick: at which the ways part. way: taken there, `UNCLEAR` where it cannot be told.
 
@@ -63,13 +73,15 @@ class Kind:
     """Places that look alike and from which episodes go on differently.
 
     occurrences: each stretch, and the way taken there. before: ticks before a stretch's end at which the actions begin to
-    part. visibility: how far the present shows which way it will be; None where there are too few of
-    a way to tell.
+    part. passing: share of episodes that are on two ways one after the other without leaving: something done that leaves
+    no trace, not a choice. visibility: how far the present shows which way it will be; None where there are too few of a
+    way to tell.
     """
 
     occurrences: tuple[tuple[Stretch, int], ...]
     ways: Ways
     before: int
+    passing: float
     visibility: Visibility | None
 
     def tick_in(self, stretch: Stretch) -> int:
@@ -78,8 +90,8 @@ class Kind:
 
     @property
     def needs_memory(self) -> bool:
-        """Whether the present does not show which way it goes."""
-        return self.visibility is not None and self.visibility.right < TOLD
+        """Whether a way is chosen that the present does not show."""
+        return self.visibility is not None and self.visibility.right < TOLD and self.passing < MOST_PASSING
 
 
 @dataclass(frozen=True)
@@ -100,23 +112,46 @@ class Found:
         scan = _scan(self.library, self.ways, self.space.presents(episode), None)
         own = self.space.ways(episode)
         found = []
-        for stretch in _stretches(-1, scan, self.threshold, episode):
-            kind = self._kind_at(scan.nearest, stretch.last, episode.period_ms)
-            if kind is not None:
-                way = int(self.kinds[kind].ways.of(own[stretch.last : stretch.last + 1])[0])
-                found.append(Occurrence(self.kinds[kind].tick_in(stretch), kind, way, stretch))
-        return found
+        for number, group in self._by_kind(-1, scan, episode).items():
+            kind = self.kinds[number]
+            told = kind.ways.of(own[[stretch.last for stretch in group]]).tolist()
+            found += [
+                Occurrence(kind.tick_in(stretch), number, way, stretch) for stretch, way in zip(group, told, strict=True)
+            ]
+        return sorted(found)
 
-    def _kind_at(self, nearest: Neighbours, tick: int, period_ms: int) -> int | None:
+    def _by_kind(self, index: int, scan: _Scan, episode: Recorded) -> dict[int, list[Stretch]]:
+        """Stretches of an episode by the kind that most of their nearest presents are of.
+
+        Where a kind is known, less is asked of an episode than of the first that show it.
+        """
+        by_kind: dict[int, list[Stretch]] = {}
+        for stretch in _stretches(index, scan, max(LEAST_SCORE, ONCE_KNOWN * self.threshold), episode):
+            number = self._kind_at(scan.nearest, stretch, episode.period_ms)
+            if number is not None:
+                by_kind.setdefault(number, []).append(stretch)
+        again = ticks_in(AGAIN_MS, episode.period_ms)
+        return {number: merged(group, again) for number, group in by_kind.items()}
+
+    def of_episode(self, index: int) -> list[Occurrence]:
+        """The moments of one of the episodes that were looked at."""
+        return sorted(
+            Occurrence(kind.tick_in(stretch), number, way, stretch)
+            for number, kind in enumerate(self.kinds)
+            for stretch, way in kind.occurrences
+            if stretch.episode == index
+        )
+
+    def _kind_at(self, nearest: Neighbours, stretch: Stretch, period_ms: int) -> int | None:
         """The kind that most of the nearest presents are of."""
         slack = ticks_in(SLACK_MS, period_ms)
-        near = set(zip(nearest.episodes[tick].tolist(), nearest.ticks[tick].tolist(), strict=True))
+        near = dict(zip(nearest.episodes[stretch.last].tolist(), nearest.ticks[stretch.last].tolist(), strict=True))
         votes = Counter(
             number
             for number, kind in enumerate(self.kinds)
-            for stretch, _ in kind.occurrences
-            for episode, other in near
-            if stretch.episode == episode and stretch.first - slack <= other <= stretch.last + slack
+            for other, _ in kind.occurrences
+            if other.first - slack <= near.get(other.episode, -slack - 1) <= other.last + slack
+            and aligned(stretch, other)
         )
         return votes.most_common(1)[0][0] if votes else None
 
@@ -152,9 +187,14 @@ def find(
     least = max(FEWEST_EPISODES // 2, search.share * len(episodes))
     grouped = kinds(found, [scan.nearest for scan in scans], slack)
     kept = [group for group in grouped if len({stretch.episode for stretch in group}) >= least]
-    made = [kind for group in kept if (kind := _kind(group, episodes, ways, search, rng)) is not None]
+    again = ticks_in(AGAIN_MS, episodes[0].period_ms)
+    made = [kind for group in kept if (kind := _kind(merged(group, again), episodes, ways, search, rng)) is not None]
     maxima = np.array([scan.scores[episodes[i].readable].max() for i, scan in enumerate(scans)])
-    return Found(search, space, library, ways, threshold, maxima, tuple(made), len(grouped) - len(made))
+    first = Found(search, space, library, ways, threshold, maxima, tuple(made), len(grouped) - len(made))
+    again_found = [first._by_kind(i, scan, episodes[i]) for i, scan in enumerate(scans)]
+    groups = [[s for by_kind in again_found for s in by_kind.get(number, ())] for number in range(len(made))]
+    made = [kind for group in groups if (kind := _kind(group, episodes, ways, search, rng)) is not None]
+    return replace(first, kinds=tuple(made))
 
 
 def _kind(
@@ -168,13 +208,20 @@ def _kind(
     told = found.of(taken)
     clear = told != UNCLEAR
     occurrences = tuple(zip(group, told.tolist(), strict=True))
+    passing = float(np.mean([_passes(found, ways[s.episode][s.first : s.last + 1]) for s in group]))
     if min(np.bincount(told[clear], minlength=len(found))) < FEWEST_PER_WAY:
-        return Kind(occurrences, found, 0, None)
+        return Kind(occurrences, found, 0, passing, None)
     members = [stretch for stretch, yes in zip(group, clear, strict=True) if yes]
     named = np.array([stretch.episode for stretch in members])
-    kind = Kind(occurrences, found, _before(members, episodes, told[clear], named, rng), None)
+    kind = Kind(occurrences, found, _before(members, episodes, told[clear], named, rng), passing, None)
     seen = np.stack([_whole_present(episodes[s.episode], kind.tick_in(s)) for s in members])
     return replace(kind, visibility=visibility(seen, told[clear], named, rng))
+
+
+def _passes(ways: Ways, on: Floats) -> bool:
+    """Whether a stretch's ways on `(n, k)` are of more than one way."""
+    told = ways.of(on)
+    return len(set(told[told != UNCLEAR].tolist())) > 1
 
 
 def _before(
@@ -199,13 +246,7 @@ def _before(
 
 
 def _whole_present(episode: Recorded, tick: int) -> Floats:
-    return np.concatenate([episode.pictures[tick], episode.state[tick].astype(np.float32)])
-
-
-class _Scan(NamedTuple):
-    nearest: Neighbours
-    scores: Floats
-    towards: Floats
+    return np.concatenate([episode.seen(tick), episode.state[tick].astype(np.float32)])
 
 
 def _scan(library: Library, ways: Sequence[Floats], presents: Floats, left_out: int | None) -> _Scan:

@@ -19,6 +19,9 @@ ALIGNED = 0.5
 SLACK_MS = 200
 """How far from a stretch a nearest present may lie and still be of its kind."""
 
+AGAIN_MS = 1_500
+"""Stretches of one kind that are no further apart in an episode are one."""
+
 
 class Stretch(NamedTuple):
     """Ticks `first` to `last` of an episode at which those that look alike go on differently.
@@ -77,7 +80,7 @@ def kinds(
         nearest = neighbours[stretch.episode]
         for other, tick in zip(nearest.episodes[stretch.last], nearest.ticks[stretch.last], strict=True):
             for candidate in found[other]:
-                if candidate.first - slack <= tick <= candidate.last + slack and _aligned(stretch, candidate):
+                if candidate.first - slack <= tick <= candidate.last + slack and aligned(stretch, candidate):
                     parent[root(place[candidate])] = root(place[stretch])
     groups: dict[int, list[Stretch]] = {}
     for index, stretch in enumerate(flat):
@@ -85,5 +88,18 @@ def kinds(
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _aligned(one: Stretch, other: Stretch) -> bool:
+def merged(group: Sequence[Stretch], again: int) -> list[Stretch]:
+    """Stretches of one kind, those no more than `again` ticks apart in an episode as one."""
+    done: list[Stretch] = []
+    for stretch in sorted(group):
+        before = done[-1] if done else None
+        if before is not None and before.episode == stretch.episode and stretch.first - before.last <= again:
+            best = max(before, stretch, key=lambda one: one.score)
+            done[-1] = best._replace(first=before.first, last=stretch.last)
+        else:
+            done.append(stretch)
+    return done
+
+
+def aligned(one: Stretch, other: Stretch) -> bool:
     return abs(float(np.dot(one.towards, other.towards))) >= ALIGNED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +30,13 @@ _SPARE, _ITERATIONS = 8, 6
 class Recorded:
     """An episode of T ticks, `period_ms` apart.
 
-    pictures `(T, F)`: what the cameras show, as numbers. state `(T, d_s)`, actions `(T, A)`: NaN where there is none.
+    pictures `(T, F)`: what the cameras show, pixels as uint8 or a backbone's numbers. state `(T, d_s)`, actions `(T, A)`: NaN where there is none.
     usable `(T,)` bool: ticks that have all of them. Raises ValueError where no tick has.
     """
 
     name: str
     period_ms: int
-    pictures: Floats
+    pictures: NDArray[Any]
     state: NDArray[np.float64]
     actions: Floats
     usable: NDArray[np.bool_]
@@ -53,6 +54,11 @@ class Recorded:
     def readable(self) -> NDArray[np.bool_]:
         """Ticks `(T,)` with something to see and something to do."""
         return np.asarray(self.usable & np.isfinite(self.actions).all(axis=1))
+
+    def seen(self, ticks: slice | int = slice(None)) -> Floats:
+        """Pictures of some ticks `(..., F)`; pixels from 0 to 1."""
+        rows = self.pictures[ticks]
+        return np.asarray(rows / np.float32(255) if rows.dtype == np.uint8 else rows, np.float32)
 
     def held_actions(self) -> Floats:
         """Actions `(T, A)`, each held until the next; the first one before it."""
@@ -134,7 +140,8 @@ def ways_on(episode: Recorded, scale: Floats) -> Floats:
 
 
 def _centred(episode: Recorded) -> Floats:
-    return episode.pictures - episode.pictures[episode.usable].mean(axis=0)
+    seen = episode.seen()
+    return seen - seen[episode.usable].mean(axis=0)
 
 
 def _shared(presents: Sequence[Floats]) -> Floats:

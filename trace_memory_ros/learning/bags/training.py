@@ -18,6 +18,8 @@ from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
+from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
 from trace_memory_ros.signature.normalise import Standardiser
@@ -27,12 +29,16 @@ HELD_OUT = 1 / 6
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that a training needs. state: statistics of the training episodes."""
+    """Everything that a training needs. state: statistics of the training episodes.
+
+    moments: what was looked for because nobody annotated it; None where it was not looked for.
+    """
 
     design: Design
     recipe: Recipe
     state: Standardiser
     data: Data
+    moments: Decisions | None = None
 
     @property
     def training(self) -> BatchBuilder:
@@ -80,25 +86,46 @@ def prepare(
     split_seed: int = 0,
     episodes: int | None = None,
     given: Mapping[str, Any] | None = None,
+    decisions: str = "auto",
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
     episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
-    whatever the episodes are like.
+    whatever the episodes are like. decisions: see `BagsSection`.
     """
     train_at, held_at = split(data.episodes, held_out, split_seed)
     training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
     design, state = bag_design(options, recording, data.action_names, training)
-    prepared = prepare_unpaired(design, state, training, [data.episodes[i] for i in held_at])
+    held = [data.episodes[i] for i in held_at]
+    moments = _moments(decisions, data, design, training, held)
+    if moments is not None:
+        training, held = moments.training, moments.held_out
+    prepared = prepare_unpaired(design, state, training, held)
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, with_values(fitted, given or {}), state, prepared)
+    return Prepared(design, with_values(fitted, given or {}), state, prepared, moments)
 
 
 def prepare_run(data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]) -> Prepared:
     """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults."""
     bags = config.bags or BagsSection()
     shares = bags.held_out, bags.split_seed, bags.episodes
-    return prepare(data, recording, options_of(config), config.recipe, *shares, given)
+    return prepare(data, recording, options_of(config), config.recipe, *shares, given, bags.decisions)
+
+
+def _moments(
+    decisions: str,
+    data: BagData,
+    design: Design,
+    training: Sequence[Demonstration],
+    held_out: Sequence[Demonstration],
+) -> Decisions | None:
+    """Decisions in place of the annotated ones, where these are not to be used; None where they are."""
+    if decisions == "annotated" or (decisions == "auto" and data.labels):
+        return None
+    if decisions == "none":
+        return without_decisions(training, held_out)
+    period_ms = design.observation.tick_period_ms
+    return find_decisions(training, held_out, period_ms, design.least_state, design.least_action)
 
 
 def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
