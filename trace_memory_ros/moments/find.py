@@ -89,9 +89,14 @@ class Kind:
         return max(stretch.last - self.before, min(stretch.first, stretch.last))
 
     @property
+    def is_choice(self) -> bool:
+        """Whether episodes choose a way, and do not do one thing and then the other."""
+        return self.passing < MOST_PASSING
+
+    @property
     def needs_memory(self) -> bool:
         """Whether a way is chosen that the present does not show."""
-        return self.visibility is not None and self.visibility.right < TOLD and self.passing < MOST_PASSING
+        return self.visibility is not None and self.visibility.right < TOLD and self.is_choice
 
 
 @dataclass(frozen=True)
