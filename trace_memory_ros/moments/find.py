@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
 from trace_memory_ros.moments.nearest import Library, Neighbours
-from trace_memory_ros.moments.occurrences import AGAIN_MS, GAP_MS, LEAST_MS, SLACK_MS, Stretch, aligned, kinds, merged, stretches
+from trace_memory_ros.moments.occurrences import AGAIN_MS, GAP_MS, LEAST_MS, SLACK_MS, Stretch, alike, kinds, merged, stretches
 from trace_memory_ros.moments.recorded import Floats, Recorded, Space
 from trace_memory_ros.moments.splits import mixed, rotated, split
 from trace_memory_ros.moments.visible import Visibility, parted, visibility
@@ -156,7 +156,7 @@ class Found:
             for number, kind in enumerate(self.kinds)
             for other, _ in kind.occurrences
             if other.first - slack <= near.get(other.episode, -slack - 1) <= other.last + slack
-            and aligned(stretch, other)
+            and alike(stretch, other)
         )
         return votes.most_common(1)[0][0] if votes else None
 
@@ -257,7 +257,7 @@ def _whole_present(episode: Recorded, tick: int) -> Floats:
 def _scan(library: Library, ways: Sequence[Floats], presents: Floats, left_out: int | None) -> _Scan:
     nearest = library.nearest(presents, left_out)
     found = split(_sets(ways, nearest))
-    scores = np.where(mixed(found.second) >= LEAST_MIXED, found.score, np.float32(0.0))
+    scores = np.where(mixed(found.labels) >= LEAST_MIXED, found.score, np.float32(0.0))
     return _Scan(nearest, scores, found.towards)
 
 

@@ -13,7 +13,7 @@ from trace_memory_ros.moments.splits import least_group, rotated, split
 UNCLEAR = -1
 CLEARLY = 0.5
 """A way is told where its centre is nearer than this share of the distance to the next."""
-MOST_WAYS = 8
+MOST_WAYS = 6
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,13 @@ class Ways:
 
 
 def ways_of(found: Floats, least_score: float, rotations: int, rng: np.random.Generator) -> Ways | None:
-    """The groups that ways on `(N, k)` fall in; None where they are one.
-
-    A group is parted again as long as its halves lie further apart than those of random sets without groups.
-    """
-    whole = [np.arange(len(found))]
-    done: list[NDArray[np.intp]] = []
-    least = least_group(len(found))
-    while whole and len(whole) + len(done) < MOST_WAYS:
-        members = whole.pop()
-        if len(members) < max(2 * least, 4):
-            done.append(members)
-            continue
-        best = split(found[members][None])
-        chance = max(float(split(rotated(found[members][None], rng)).score[0]) for _ in range(rotations))
-        second = best.second[0]
-        if best.score[0] > max(chance, least_score) and min(second.sum(), (~second).sum()) >= least:
-            whole += [members[second], members[~second]]
-        else:
-            done.append(members)
-    groups = sorted(done + whole, key=len, reverse=True)
-    if len(groups) < 2:
+    """The groups that ways on `(N, k)` fall in; None where they lie no further apart than those of random sets."""
+    if len(found) < 2 * least_group(len(found)):
         return None
-    return Ways(np.stack([np.median(found[members], axis=0) for members in groups]).astype(np.float32))
+    best = split(found[None], MOST_WAYS)
+    chance = max(float(split(rotated(found[None], rng), MOST_WAYS).score[0]) for _ in range(rotations))
+    if best.score[0] <= max(chance, least_score):
+        return None
+    numbers, counts = np.unique(best.labels[0], return_counts=True)
+    order = numbers[np.argsort(-counts, kind="stable")]
+    return Ways(np.stack([np.median(found[best.labels[0] == number], axis=0) for number in order]).astype(np.float32))

@@ -26,8 +26,8 @@ AGAIN_MS = 1_500
 class Stretch(NamedTuple):
     """Ticks `first` to `last` of an episode at which those that look alike go on differently.
 
-    score: the greatest in it, towards: the direction in which they part there. After `last` the present shows which way
-    was taken.
+    score: the greatest in it, towards: the directions in which they part there, two of k numbers. After `last` the
+    present shows which way was taken.
     """
 
     episode: int
@@ -47,17 +47,17 @@ def stretches(
 ) -> list[Stretch]:
     """The stretches of scores `(T,)` above `threshold` of at least so many ticks, gaps of up to `gap` bridged.
 
-    Another stretch begins where what parts is something else, by its direction `towards` `(T, k)`.
+    Another stretch begins where what parts is something else, by its directions `towards` `(T, 2, k)`.
     """
     hits = np.flatnonzero(scores > threshold)
     if not hits.size:
         return []
-    turned = np.abs((towards[hits[1:]] * towards[hits[:-1]]).sum(axis=1)) < ALIGNED
+    turned = ~aligned(towards[hits[1:]], towards[hits[:-1]])
     breaks = np.flatnonzero((np.diff(hits) > gap + 1) | turned) + 1
     found = (part for part in np.split(hits, breaks) if len(part) >= least)
     peaks = [(part, part[scores[part].argmax()]) for part in found]
     return [
-        Stretch(episode, int(part[0]), int(part[-1]), float(scores[peak]), tuple(towards[peak].tolist()))
+        Stretch(episode, int(part[0]), int(part[-1]), float(scores[peak]), tuple(towards[peak].ravel().tolist()))
         for part, peak in peaks
     ]
 
@@ -80,7 +80,7 @@ def kinds(
         nearest = neighbours[stretch.episode]
         for other, tick in zip(nearest.episodes[stretch.last], nearest.ticks[stretch.last], strict=True):
             for candidate in found[other]:
-                if candidate.first - slack <= tick <= candidate.last + slack and aligned(stretch, candidate):
+                if candidate.first - slack <= tick <= candidate.last + slack and alike(stretch, candidate):
                     parent[root(place[candidate])] = root(place[stretch])
     groups: dict[int, list[Stretch]] = {}
     for index, stretch in enumerate(flat):
@@ -101,5 +101,12 @@ def merged(group: Sequence[Stretch], again: int) -> list[Stretch]:
     return done
 
 
-def aligned(one: Stretch, other: Stretch) -> bool:
-    return abs(float(np.dot(one.towards, other.towards))) >= ALIGNED
+def aligned(some: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Whether directions `(N, 2, k)` in which ways part have one in common."""
+    return np.asarray(np.linalg.norm(some @ others.transpose(0, 2, 1), ord=2, axis=(1, 2)) >= ALIGNED)
+
+
+def alike(one: Stretch, other: Stretch) -> bool:
+    """Whether ways part in a common direction."""
+    directions = [np.array(stretch.towards, np.float32).reshape(1, 2, -1) for stretch in (one, other)]
+    return bool(aligned(*directions)[0])
