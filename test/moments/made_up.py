@@ -26,7 +26,7 @@ def episode(seed: int, answers: tuple[int, ...], shows: bool = False) -> tuple[R
     for answer in answers:
         begins.append(sum(map(len, aims)))
         out = aims[0][-1] + np.linspace(0, 1, LEG)[1:, None] * AWAY[answer]
-        aims += [out, out[::-1], np.repeat(aims[0][-1:], 4, axis=0)]
+        aims += [out, out[::-1], np.repeat(aims[0][-1:], PAUSE, axis=0)]
     aim = np.concatenate(aims) + 0.02 * rng.normal(size=3)
     ticks = len(aim)
     state = np.roll(aim, 1, axis=0) + 0.005 * rng.normal(size=aim.shape)

@@ -24,6 +24,8 @@ LEAST_SCORE = 4.0
 """Groups nearer to one another, in spreads within, are no ways to go on."""
 LEAST_MIXED = 0.25
 """Where all of a group look more alike than the others, the present tells the groups apart."""
+FAR = np.float32(1e4)
+"""Where a present lies from which nothing is known to be done: never the nearest."""
 ONCE_KNOWN = 0.6
 """Share of the threshold that is asked of an episode for a kind of moment that is known."""
 TOLD = 0.9
@@ -114,8 +116,8 @@ class Found:
 
     def in_episode(self, episode: Recorded) -> list[Occurrence]:
         """The moments of an episode that was not looked at, by what those that were did where they looked alike."""
-        scan = _scan(self.library, self.ways, self.space.presents(episode), None)
-        own = self.space.ways(episode)
+        own, known = self.space.ways(episode)
+        scan = _scan(self.library, self.ways, self.space.presents(episode), known & episode.readable, None)
         found = []
         for number, group in self._by_kind(-1, scan, episode).items():
             kind = self.kinds[number]
@@ -178,14 +180,15 @@ def find(
         )
     rng = np.random.default_rng(search.seed)
     space = Space.fit(episodes, least_state, least_action)
-    library = Library([space.presents(episode) for episode in episodes])
-    ways = [space.ways(episode) for episode in episodes]
+    presents = [space.presents(episode) for episode in episodes]
+    ways, known = zip(*(space.ways(episode) for episode in episodes), strict=True)
+    known = [part & episode.readable for part, episode in zip(known, episodes, strict=True)]
+    library = Library([np.where(part[:, None], seen, FAR) for part, seen in zip(known, presents, strict=True)])
     scans, chance = [], []
-    for index, present in enumerate(library.presents):
-        scans.append(_scan(library, ways, present, index))
-        sets = _sets(ways, scans[-1].nearest)
-        readable = episodes[index].readable
-        chance += [split(rotated(sets, rng)).score[readable].max() for _ in range(search.rotations)]
+    for index, present in enumerate(presents):
+        scans.append(_scan(library, ways, present, known[index], index))
+        sets = _sets(ways, scans[-1].nearest)[known[index]]
+        chance += [split(rotated(sets, rng)).score.max(initial=0.0) for _ in range(search.rotations)]
     threshold = max(float(np.quantile(chance, 1.0 - search.alarm)), LEAST_SCORE)
     found = [_stretches(i, scan, threshold, episodes[i]) for i, scan in enumerate(scans)]
     slack = ticks_in(SLACK_MS, episodes[0].period_ms)
@@ -193,23 +196,51 @@ def find(
     grouped = kinds(found, [scan.nearest for scan in scans], slack)
     kept = [group for group in grouped if len({stretch.episode for stretch in group}) >= least]
     again = ticks_in(AGAIN_MS, episodes[0].period_ms)
-    made = [kind for group in kept if (kind := _kind(merged(group, again), episodes, ways, search, rng)) is not None]
-    maxima = np.array([scan.scores[episodes[i].readable].max() for i, scan in enumerate(scans)])
+    made = [kind for group in kept if (kind := _new_kind(merged(group, again), episodes, ways, search, rng)) is not None]
+    maxima = np.array([scan.scores.max() for scan in scans])
     first = Found(search, space, library, ways, threshold, maxima, tuple(made), len(grouped) - len(made))
-    again_found = [first._by_kind(i, scan, episodes[i]) for i, scan in enumerate(scans)]
-    groups = [[s for by_kind in again_found for s in by_kind.get(number, ())] for number in range(len(made))]
-    made = [kind for group in groups if (kind := _kind(group, episodes, ways, search, rng)) is not None]
+    more = [first._by_kind(i, scan, episodes[i]) for i, scan in enumerate(scans)]
+    made = [
+        _kind(_joined(kind, [s for by_kind in more for s in by_kind.get(number, ())], ways), kind.ways, episodes, ways, rng)
+        for number, kind in enumerate(made)
+    ]
     return replace(first, kinds=tuple(made))
 
 
-def _kind(
-    group: Sequence[Stretch], episodes: Sequence[Recorded], ways: Sequence[Floats], search: Search, rng: np.random.Generator
+def _joined(kind: Kind, more: Sequence[Stretch], ways: Sequence[Floats]) -> list[Stretch]:
+    """The stretches of a kind with those of `more` that lie elsewhere and whose way is clear."""
+    known = [stretch for stretch, _ in kind.occurrences]
+    others = [
+        stretch
+        for stretch in more
+        if not any(k.episode == stretch.episode and k.first <= stretch.last and stretch.first <= k.last for k in known)
+        and kind.ways.of(ways[stretch.episode][stretch.last][None])[0] != UNCLEAR
+    ]
+    return sorted([*known, *others])
+
+
+def _new_kind(
+    group: Sequence[Stretch],
+    episodes: Sequence[Recorded],
+    ways: Sequence[Floats],
+    search: Search,
+    rng: np.random.Generator,
 ) -> Kind | None:
-    """The ways on from stretches that look alike; None where there is but one."""
+    """A kind of stretches that look alike; None where there is but one way on."""
     taken = np.stack([ways[stretch.episode][stretch.last] for stretch in group])
     found = ways_of(taken, LEAST_SCORE, 5 * search.rotations, rng)
-    if found is None:
-        return None
+    return None if found is None else _kind(group, found, episodes, ways, rng)
+
+
+def _kind(
+    group: Sequence[Stretch],
+    found: Ways,
+    episodes: Sequence[Recorded],
+    ways: Sequence[Floats],
+    rng: np.random.Generator,
+) -> Kind:
+    """Stretches with the ways taken there, when the actions part, and whether the present tells which."""
+    taken = np.stack([ways[stretch.episode][stretch.last] for stretch in group])
     told = found.of(taken)
     clear = told != UNCLEAR
     occurrences = tuple(zip(group, told.tolist(), strict=True))
@@ -254,10 +285,12 @@ def _whole_present(episode: Recorded, tick: int) -> Floats:
     return np.concatenate([episode.seen(tick), episode.state[tick].astype(np.float32)])
 
 
-def _scan(library: Library, ways: Sequence[Floats], presents: Floats, left_out: int | None) -> _Scan:
+def _scan(
+    library: Library, ways: Sequence[Floats], presents: Floats, known: NDArray[np.bool_], left_out: int | None
+) -> _Scan:
     nearest = library.nearest(presents, left_out)
     found = split(_sets(ways, nearest))
-    scores = np.where(mixed(found.labels) >= LEAST_MIXED, found.score, np.float32(0.0))
+    scores = np.where(known & (mixed(found.labels) >= LEAST_MIXED), found.score, np.float32(0.0))
     return _Scan(nearest, scores, found.towards)
 
 
@@ -269,5 +302,4 @@ def _sets(ways: Sequence[Floats], nearest: Neighbours) -> Floats:
 
 def _stretches(index: int, scan: _Scan, threshold: float, episode: Recorded) -> list[Stretch]:
     gap, least = (ticks_in(ms, episode.period_ms) for ms in (GAP_MS, LEAST_MS))
-    scores = np.where(episode.readable, scan.scores, 0.0)
-    return stretches(index, scores, scan.towards, threshold, gap, least)
+    return stretches(index, scan.scores, scan.towards, threshold, gap, least)

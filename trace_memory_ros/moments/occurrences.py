@@ -14,7 +14,7 @@ GAP_MS = 300
 """Shorter gaps within a stretch are bridged."""
 LEAST_MS = 200
 """A stretch is as long at least."""
-ALIGNED = 0.5
+ALIGNED = 0.4
 """Cosine between the directions in which two ticks' ways on part, from which on it is the same parting."""
 SLACK_MS = 200
 """How far from a stretch a nearest present may lie and still be of its kind."""

@@ -15,6 +15,9 @@ Floats = NDArray[np.float32]
 
 RADII = (0.5, 1.0, 1.5)
 """Standard deviations of action: where a way on is looked at, as far from where it began."""
+MOTION_MS, MOTION = 300, 2.0
+"""Presents are compared by how the state changed over this time too, so many times as it did: who comes back the way he
+went is not where he was."""
 HORIZON_MS = 6_000
 """How long a robot may take, standing or moving, to come that far."""
 COMPONENTS = 24
@@ -102,41 +105,46 @@ class Space:
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
         shared = np.sqrt(_shared([plain.presents(episode) for episode in episodes]))
-        axes, weights = plain.axes * shared[: axes.shape[1]], plain.state_weights * shared[axes.shape[1] :]
+        axes, weights = plain.axes * shared[: axes.shape[1]], plain.state_weights * shared[axes.shape[1] : axes.shape[1] + len(plain.state_weights)]
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
-        ways = np.concatenate([ways_on(episode, action_scale)[::stride] for episode in episodes])
+        ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)
         return cls(axes, plain.state_mean, weights, action_scale, mean, _axes(ways - mean, WAY_COMPONENTS))
 
     def presents(self, episode: Recorded) -> Floats:
         """What each tick looks like, `(T, d)`."""
-        state = (episode.state - self.state_mean) * self.state_weights
-        parts = [_centred(episode) @ self.axes, np.nan_to_num(state)]
+        state = np.nan_to_num((episode.state - self.state_mean) * self.state_weights)
+        before = np.maximum(np.arange(episode.ticks) - ticks_in(MOTION_MS, episode.period_ms), 0)
+        parts = [_centred(episode) @ self.axes, state, MOTION * (state - state[before])]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
-    def ways(self, episode: Recorded) -> Floats:
-        """How it goes on from each tick, `(T, k)`, in standard deviations of action."""
-        return np.asarray((ways_on(episode, self.action_scale) - self.way_mean) @ self.way_axes)
+    def ways(self, episode: Recorded) -> tuple[Floats, NDArray[np.bool_]]:
+        """How it goes on from each tick, `(T, k)`, in standard deviations of action, and where that is known."""
+        found, known = ways_on(episode, self.action_scale)
+        return np.asarray((found - self.way_mean) @ self.way_axes), known
 
 
-def ways_on(episode: Recorded, scale: Floats) -> Floats:
+def ways_on(episode: Recorded, scale: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Where the actions first are each of `RADII` away from those of every tick, relative to them, `(T, 3 A)`.
 
-    Divided by `scale` `(A,)`, and weighed so that all radii together count once.
+    Divided by `scale` `(A,)`, and weighed so that all radii together count once. Beside them, ticks `(T,)` from which
+    it is known: not those after which the episode ends before anything is done.
     """
     actions = episode.held_actions() / scale
     horizon = ticks_in(HORIZON_MS, episode.period_ms)
     rows = np.minimum(np.arange(episode.ticks)[:, None] + np.arange(horizon + 1), episode.ticks - 1)
     found = np.empty((episode.ticks, len(RADII), actions.shape[1]), np.float32)
+    known = np.arange(episode.ticks) + horizon < episode.ticks
     for start in range(0, episode.ticks, 512):
         part = slice(start, start + 512)
         relative = actions[rows[part]] - actions[part, None]
         away = np.sqrt((relative**2).sum(axis=-1))
+        known[part] |= (away >= RADII[0]).any(axis=1)
         for place, radius in enumerate(RADII):
             left = away >= radius
             first = np.where(left.any(axis=1), left.argmax(axis=1), horizon)
             found[part, place] = relative[np.arange(len(relative)), first]
-    return found.reshape(episode.ticks, -1) / np.sqrt(len(RADII), dtype=np.float32)
+    return found.reshape(episode.ticks, -1) / np.sqrt(len(RADII), dtype=np.float32), known
 
 
 def _centred(episode: Recorded) -> Floats:
