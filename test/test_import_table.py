@@ -25,7 +25,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "bags": ("observation", "runtime"),
     "measure": ("runtime",),
     "moments": ("measure", "bags"),
-    "learning": ("runtime", "policies", "bags", "moments"),
+    "learning": ("policies", "moments"),
     "replay": ("bags",),
     "evidence": ("measure", "policies", "bags"),
     "nodes": ("policies", "bags"),

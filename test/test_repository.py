@@ -143,7 +143,7 @@ def normalised(distribution: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ray", "ros", "colcon"]
+    "name", ["core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ray", "tensorboard", "ros", "colcon"]
 )
 def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
     wanted = pins(name)
@@ -170,6 +170,7 @@ def ranges(extra: str = "") -> dict[str, Requirement]:
         ("diffusion", ("diffusion",)),
         ("video", ("video",)),
         ("ray", ("ray",)),
+        ("tensorboard", ("tensorboard",)),
     ],
     ids=lambda value: value or "wheel" if isinstance(value, str) else "",
 )
@@ -220,7 +221,7 @@ def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    extras = ("", "sim", "diffusion", "video", "ray", "lerobot", "testing")
+    extras = ("", "sim", "diffusion", "video", "ray", "tensorboard", "lerobot", "testing")
     declared = set(pins("ros")).union(*(ranges(extra) for extra in extras))
     distributions = packages_distributions()
     undeclared = set()

@@ -22,9 +22,8 @@ from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error, decisions_right
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
-from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.policies.lerobot import family as lerobot_family
 from trace_memory_ros.policies.lerobot import files as lerobot_files
 from trace_memory_ros.policies.lerobot.chunks import LerobotChunks
@@ -160,14 +159,13 @@ def _figures(agent: Agent, remembered: Remembered, row: Training) -> dict[str, A
     chunks = agent.policy
     assert isinstance(chunks, LerobotChunks)
     held_out = remembered.held_out
-    right = torch.cat([decisions_right(agent, held_out, pair).flatten() for pair in range(held_out.data.pairs)])
+    train, held = (branch_accuracy(agent, b, pairs=held_out.data.pairs) for b in (remembered.training, held_out))
+    assert train is not None and held is not None
     adapter = sum(p.numel() for p in chunks.policy.adapter.parameters()) if row.remembers else 0
     base = 0 if row.frozen else sum(p.numel() for p in chunks.policy.base.parameters())
     figures: dict[str, Any] = {
-        "train_branch_accuracy": branch_accuracy(agent, remembered.training, pairs=held_out.data.pairs),
-        "held_out_branch_accuracy": float(right.mean()),
-        "ci95": list(wilson_interval(int(right.sum()), len(right))),
-        "held_out_decisions": len(right),
+        "train_branch_accuracy": train.to_dict(),
+        "held_out_branch_accuracy": held.to_dict(),
         "held_out_chunk_error": chunk_error(agent, held_out),
         "steps": row.steps,
         "trained_parameters": adapter + base,
@@ -186,7 +184,6 @@ def _drive(folder: Path, memory: Checkpoint, task: str, pairs: int) -> dict[str,
     save(driven, replace(memory.config, policy=policy), tensors)
     outcomes = run_episodes(driven, task, held_out_scenarios(task, 2 * pairs))
     figures = figures_of(outcomes)
-    # Beside the decisions' figures, whose interval is `ci95`.
     figures["branch_success_ci95"] = figures.pop("ci95")
     return {**figures, "undecided": sum(outcome.branch < 0 for outcome in outcomes)}
 
@@ -199,8 +196,8 @@ def tables(figures: Figures) -> Iterator[Table]:
 
 
 def _cells(row: Figures) -> Iterator[str]:
-    yield f"{row['train_branch_accuracy']:.2f}"
-    yield with_interval(row, "held_out_branch_accuracy")
+    yield with_interval(row["train_branch_accuracy"], "value")
+    yield with_interval(row["held_out_branch_accuracy"], "value")
     yield f"{row['held_out_chunk_error']:.4f}"
     yield f"{row['branch_success']:.2f}" if "branch_success" in row else ""
     yield f"{row['progress']:.2f}" if "progress" in row else ""
@@ -210,8 +207,8 @@ def _cells(row: Figures) -> Iterator[str]:
 
 def _line(figures: dict[str, Any]) -> str:
     driven = f"; closed loop {figures['branch_success']:.2f}" if "branch_success" in figures else ""
+    train, held = (with_interval(figures[f"{split}_branch_accuracy"], "value") for split in ("train", "held_out"))
     return (
-        f"branch accuracy train {figures['train_branch_accuracy']:.2f}, held out "
-        f"{figures['held_out_branch_accuracy']:.2f}; held-out chunk error {figures['held_out_chunk_error']:.4f}; "
+        f"branch accuracy train {train}, held out {held}; held-out chunk error {figures['held_out_chunk_error']:.4f}; "
         f"{figures['cpu_minutes']:.1f} CPU minutes{driven}"
     )

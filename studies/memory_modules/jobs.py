@@ -38,7 +38,7 @@ def record(plan: ModulesPlan, what: tuple[str, int, Condition]) -> str:
 def train_and_decide(plan: ModulesPlan, run: Run, store: Store) -> str:
     """Train the run and let it decide in open loop, as far as that is missing; returns words about it."""
     trained = store.get("training", {}, lambda: train_row(plan, run, store.folder))
-    words = [f"held out {trained['held_out_branch_accuracy']:.2f}", *_decide(plan, run, store)]
+    words = [f"held out {trained['held_out_branch_accuracy']['value']:.2f}", *_decide(plan, run, store)]
     _decide_with_address_override(plan, run, store)
     return ", ".join(words)
 

@@ -46,7 +46,7 @@ def _stage(folder: Path, number: int) -> Path:
 def _train(
     design: Design, task: str, recipe: Recipe, seed: int, start: Path | None, demos: Path, folder: Path
 ) -> dict[str, Any]:
-    data = prepared(task, design.depth, design.window, recipe.pairs, recipe.held_out_pairs, demos)
+    data = prepared(task, design.depth, design.window, recipe, demos)
     fitted = fit(design, data, recipe, seed, start=None if start is None else load(start))
     agent = fitted.agent
     figures: dict[str, Any] = {
@@ -59,17 +59,19 @@ def _train(
 
 
 @lru_cache(maxsize=2)
-def _demonstrations(task: str, pairs: int, held_out_pairs: int, demos: Path) -> tuple[build.Pairs, build.Pairs]:
-    recipe = Recipe(pairs=pairs, held_out_pairs=held_out_pairs)
-    found = list(collect(task, recipe.training_seeds + recipe.held_out_seeds, _data_design(0).observation, demos))
-    return found[:pairs], found[pairs:]
+def _demonstrations(task: str, splits: Recipe, demos: Path) -> list[build.Pairs]:
+    return splits.by_split(list(collect(task, splits.all_seeds, _data_design(0).observation, demos)))
+
+
+def prepared(task: str, depth: int, window: PathWindow | None, recipe: Recipe, demos: Path) -> Data:
+    """Batches of a task's demonstrations, by the seeds of a recipe; kept, since many runs need the same."""
+    sizes = Recipe(recipe.pairs, recipe.held_out_pairs, recipe.first_held_out_seed, recipe.validation_pairs)
+    return _prepared(task, depth, window, sizes, demos)
 
 
 @lru_cache(maxsize=4)
-def prepared(task: str, depth: int, window: PathWindow | None, pairs: int, held_out_pairs: int, demos: Path) -> Data:
-    """Batches of a task's training and held-out demonstrations; kept, since many runs need the same."""
-    training, held_out = _demonstrations(task, pairs, held_out_pairs, demos)
-    return build.prepare(_data_design(depth, window), training, held_out)
+def _prepared(task: str, depth: int, window: PathWindow | None, splits: Recipe, demos: Path) -> Data:
+    return build.prepare(_data_design(depth, window), *_demonstrations(task, splits, demos))
 
 
 def _data_design(depth: int, window: PathWindow | None = None) -> Design:

@@ -26,7 +26,7 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import decisions_right
 from trace_memory_ros.learning.dataset import StatePath, TrainingSet
-from trace_memory_ros.learning.fit import new_agent
+from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.statistics import bootstrap_interval
@@ -152,12 +152,12 @@ def carry_out(plan: SequencePlan, run: Run, store: Store) -> str:
 def measure(plan: SequencePlan, row: str, seed: int) -> Figures:
     """Right decisions, 0 or 1, of each episode of each column, after a training on mixed sequences."""
     design = row_design(row)
-    training, held_out, columns = _builders(plan, design.depth, design.window)
-    agent = new_agent(design, Data(training, held_out), seed)
+    training, validation, columns = _builders(plan, design.depth, design.window)
+    agent = new_agent(design, Data(training, validation, None), seed)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
     lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS
-    model = train(agent, training, held_out, plan.recipe, lessons, seed, log.append).eval()
+    model = train(agent, training, validation, plan.recipe, lessons, seed, log.append).eval()
     for column, builder in zip(plan.columns, columns, strict=True):
         right[column.label] = [
             episode.int().tolist()
@@ -167,8 +167,8 @@ def measure(plan: SequencePlan, row: str, seed: int) -> Figures:
     return {
         "right": right,
         "steps": log[-1].step,
-        "train_accuracy": log[-1].train_branch_accuracy,
-        "held_out_accuracy": log[-1].held_out_branch_accuracy,
+        "train_accuracy": plain_accuracy(log[-1].train_branch_accuracy),
+        "validation_accuracy": plain_accuracy(log[-1].validation_branch_accuracy),
         "memory_parameters": sum(p.numel() for p in agent.memory.parameters()),
         "state_bytes": agent.memory.state_bytes,
     }
@@ -183,12 +183,12 @@ def _render_all(plan: SequencePlan) -> None:
 
 
 def _sets(plan: SequencePlan) -> list[tuple[list[int], ScenarioOf]]:
-    """Seeds and kind of episodes of the training split, the held-out split and every column."""
+    """Seeds and kind of episodes of the training split, the validation split and every column."""
     recipe = plan.recipe
     evaluation = list(range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + plan.pairs))
     return [
         (recipe.training_seeds, default_scenario),
-        (recipe.held_out_seeds, default_scenario),
+        (recipe.validation_seeds, default_scenario),
         *((evaluation, column.scenario) for column in plan.columns),
     ]
 
@@ -200,19 +200,19 @@ def _builders(
     """Builders of the two splits and of every column, all with the train split's statistics."""
     design = replace(row_design("none"), depth=depth, window=window)
     demonstrated, varied, *others = _episodes(plan)
-    demonstrations, _ = build.prepare(design, demonstrated, others[0])
+    demonstrations = build.prepare(design, demonstrated).training
     path = StatePath(demonstrations.statistics.state, depth, window, design.observation.tick_period_ms)
     px = design.observation.thumbnail_px
     sets = [TrainingSet.build(pairs, path, px).episodes for pairs in (varied, *others)]
     # The images are thumbnails already: kept once, whatever the address.
     shared = [TrainingSet([replace(episode, thumbnails=episode.demo.images) for episode in s]) for s in sets]
-    training, held_out, *columns = (replace(demonstrations, data=data) for data in shared)
-    return training, held_out, tuple(columns)
+    training, validation, *columns = (replace(demonstrations, data=data) for data in shared)
+    return training, validation, tuple(columns)
 
 
 @lru_cache(maxsize=1)
 def _episodes(plan: SequencePlan) -> list[list[Twins]]:
-    """Pairs of the training split, their recombinations, pairs of the held-out split and of every column.
+    """Pairs of the training split, their recombinations, pairs of the validation split and of every column.
 
     Images are of the size that the memory sees: no policy looks at larger ones here.
     """

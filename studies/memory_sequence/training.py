@@ -69,7 +69,7 @@ def recombined(pairs: list[Twins]) -> list[Twins]:
 def train(
     agent: Agent,
     training: BatchBuilder,
-    held_out: BatchBuilder,
+    validation: BatchBuilder,
     recipe: Recipe,
     lessons: tuple[Lesson, ...],
     seed: int,
@@ -77,11 +77,11 @@ def train(
 ) -> AuxiliaryHead:
     """Train encoder and memory in place, lesson by lesson; returns them under their head."""
     stages = [
-        Stage(up_to(training, part.cues), up_to(held_out, part.cues), part.clock_factor, part.steps, part.rate)
+        Stage(up_to(training, part.cues), up_to(validation, part.cues), part.clock_factor, part.steps, part.rate)
         for part in lessons
     ]
     head = partial(WeightedAuxiliaryHead, weights=joint_weights(training))
-    return learn_memory(agent, training, held_out, recipe, seed, report, stages, head)
+    return learn_memory(agent, training, validation, recipe, seed, report, stages, head)
 
 
 def up_to(builder: BatchBuilder, cues: int) -> BatchBuilder:

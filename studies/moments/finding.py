@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from studies.grid import Figures
 from studies.moments import memoryless
 from studies.moments.scenes import read, shown, without_twins
 from studies.moments.training import compare
 from trace_memory_ros.arm.recorder import arm_recording
+from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.found import find_decisions, recorded
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
@@ -78,9 +80,9 @@ def _part(demo: Demonstration, ticks: slice) -> Demonstration:
 
 
 def _nearest(demos: Sequence[Demonstration]) -> tuple[list[Demonstration], str]:
-    period_ms, *least = _sizes()
-    decisions = find_decisions(demos, (), period_ms, *least)
-    return decisions.training, words.verdict(decisions.moments) if decisions.moments else "cannot be judged"
+    period_ms, least_state, least_action = _sizes()
+    decisions = find_decisions([demos], period_ms, least_state, least_action, ACTION_NAMES)
+    return decisions.sides[0], words.verdict(decisions.moments) if decisions.moments else "cannot be judged"
 
 
 def _regressor(demos: Sequence[Demonstration]) -> tuple[list[Demonstration], str]:
@@ -91,9 +93,7 @@ def _mixture(demos: Sequence[Demonstration]) -> tuple[list[Demonstration], str]:
     return _peaks(demos, memoryless.bimodality)
 
 
-def _peaks(
-    demos: Sequence[Demonstration], score: Callable[..., list[np.ndarray]]
-) -> tuple[list[Demonstration], str]:
+def _peaks(demos: Sequence[Demonstration], score: Callable[..., list[np.ndarray]]) -> tuple[list[Demonstration], str]:
     """Decisions where a memoryless policy is unsure; one answer, since it tells no ways apart."""
     period_ms, *least = _sizes()
     scores = score([recorded(demo, period_ms) for demo in demos], *least)
@@ -103,7 +103,7 @@ def _peaks(
     return found, f"peaks in {some} of {len(demos)} episodes"
 
 
-def _sizes() -> tuple[int, np.ndarray, np.ndarray]:
+def _sizes() -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
     recording = arm_recording()
     assert recording.actions is not None
     least_action = ACTION_SHARE * least_spread(recording.actions.units)

@@ -75,7 +75,11 @@ def run(
             say(f"{case}: {kept['words']}")
     for job in jobs if "training" in parts else ():
         part = str(job).replace(" ", "-")
-        kept = store.read(part, settings) if report else store.get(part, settings, partial(_train, job, bags, scenes, first))
+        kept = (
+            store.read(part, settings)
+            if report
+            else store.get(part, settings, partial(_train, job, bags, scenes, first))
+        )
         if kept is not None:
             trained[str(job)] = kept
             say(f"{job}: {kept['right']} of {kept['decisions']}")
@@ -120,9 +124,18 @@ def tables(figures: Figures) -> Iterator[Table]:
     if rows:
         yield table("moments found", columns, rows)
     found = [
-        (name, f"{f['share']:.2f} ({f['ci95'][0]:.2f}-{f['ci95'][1]:.2f})", f"{f['right']}/{f['decisions']}",
-         " ".join(f"{share:.2f}" for share in f["by_seed"]), f"{f['training_cpu_s']:.0f}")
+        (
+            name,
+            f"{f['share']:.2f} ({f['ci95'][0]:.2f}-{f['ci95'][1]:.2f})",
+            f"{f['right']}/{f['decisions']}",
+            " ".join(f"{share:.2f}" for share in f["by_seed"]),
+            f"{f['training_cpu_s']:.0f}",
+        )
         for name, f in figures["training"].items()
     ]
     if found:
-        yield table("right decisions on fresh bags", ("task, bags, decisions, memory", "share", "right", "seeds", "CPU s"), found)
+        yield table(
+            "right decisions on fresh bags",
+            ("task, bags, decisions, memory", "share", "right", "seeds", "CPU s"),
+            found,
+        )

@@ -15,15 +15,15 @@ from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import ChunkModel, label_verdicts
+from trace_memory_ros.learning.branch_accuracy import ChunkModel, fit_references, label_verdicts
 from trace_memory_ros.learning.build import action_channels
-from trace_memory_ros.learning.branch_accuracy import fit_references
 from trace_memory_ros.learning.dataset import StatePath, UnpairedSet
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.learning.run_config import AUTO, NONE
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.window import PathWindow
@@ -56,18 +56,16 @@ class Job:
 
 def measure(job: Job, data: BagData, fresh: BagData, first: MemoryFirst) -> Figures:
     """Train encoder and memory under their auxiliary head, and count right decisions of fresh episodes."""
-    options = MEMORIES[job.memory]
     recipe = Recipe(memory_first=first)
-    how = {ANNOTATED: "annotated", FOUND: "found", PAPER: "none"}[job.decisions]
-    begun, looked = time.process_time(), 0.0
-    prepared = prepare(data, arm_recording(), options, recipe, decisions=how)
+    judge = prepare(data, arm_recording(), MEMORIES[job.memory], recipe)
+    begun = time.process_time()
+    prepared = judge if job.decisions == ANNOTATED else _without_annotation(job, data, recipe)
     looked = time.process_time() - begun
     fitted = _paper(prepared.recipe, first) if job.decisions == PAPER else prepared.recipe
     agent = new_agent(prepared.design, prepared.data, job.seed)
     log: list[Progress] = []
     begun = time.process_time()
-    model = learn_memory(agent, prepared.training, prepared.held_out, fitted, job.seed, log.append).eval()
-    judge = prepare(data, arm_recording(), options, recipe, decisions="annotated")
+    model = learn_memory(agent, prepared.training, prepared.data.validation, fitted, job.seed, log.append).eval()
     right = verdicts(model, judge, fresh.episodes)
     figures: Figures = {
         "right": int(sum(right)),
@@ -79,8 +77,19 @@ def measure(job: Job, data: BagData, fresh: BagData, first: MemoryFirst) -> Figu
         "training_cpu_s": time.process_time() - begun,
     }
     if job.decisions == FOUND:
-        figures["found"] = agreement(prepared, judge)
+        true = {demo.name: demo for demo in data.episodes}
+        mine = [episode.demo for builder in prepared.data if builder is not None for episode in builder.data.episodes]
+        period_ms = prepared.design.observation.tick_period_ms
+        figures["found"] = compare(mine, [true[demo.name] for demo in mine], period_ms)
     return figures
+
+
+def _without_annotation(job: Job, data: BagData, recipe: Recipe) -> Prepared:
+    """The same episodes as if nobody had annotated them."""
+    bare = [replace(demo, decision_ticks=(), answers=()) for demo in data.episodes]
+    plain = replace(data, episodes=tuple(bare), labels=())
+    how = AUTO if job.decisions == FOUND else NONE
+    return prepare(plain, arm_recording(), MEMORIES[job.memory], recipe, decisions=how)
 
 
 def _paper(recipe: Recipe, first: MemoryFirst) -> Recipe:
@@ -100,12 +109,11 @@ def verdicts(model: ChunkModel, judge: Prepared, fresh: Sequence[Demonstration])
     """Whether each annotated decision of fresh episodes is right, by what annotated training episodes did."""
     builder = _fresh(judge, fresh)
     assert builder.references is not None
-    found = [
+    return [
         verdict
         for index in range(len(fresh))
         for _, _, verdict in label_verdicts(model, builder, builder.references, [index])
     ]
-    return found
 
 
 def _fresh(judge: Prepared, fresh: Sequence[Demonstration]) -> BatchBuilder:
@@ -116,16 +124,6 @@ def _fresh(judge: Prepared, fresh: Sequence[Demonstration]) -> BatchBuilder:
     data = UnpairedSet.build(fresh, path, seen.thumbnail_px, spread, np.zeros(0, dtype=np.int64))
     references = fit_references(builder, action_channels(design))
     return replace(builder, data=data, references=references)
-
-
-def agreement(found: Prepared, annotated: Prepared) -> Figures:
-    """How decisions that were found compare with those that are annotated, on both splits."""
-    out: Figures = {}
-    for split in ("training", "held_out"):
-        theirs = {e.demo.name: e.demo for e in getattr(annotated, split).data.episodes}
-        mine = [e.demo for e in getattr(found, split).data.episodes]
-        out[split] = compare(mine, [theirs[demo.name] for demo in mine], found.design.observation.tick_period_ms)
-    return out
 
 
 def compare(mine: Sequence[Demonstration], theirs: Sequence[Demonstration], period_ms: int) -> Figures:

@@ -29,7 +29,7 @@ def train_and_drive(plan: PoliciesPlan, run: Run, store: Store) -> str:
     trained = store.get("training", {}, lambda: _train(plan, run, store.folder))
     scenarios = plan.scenarios(run.task, run.seed)
     driven = store.get("closed_loop", scenario_settings(scenarios), lambda: _drive(store.folder, run.task, scenarios))
-    return f"held out {trained['held_out_branch_accuracy']:.2f}, closed loop {share_of(driven):.2f}"
+    return f"held out {trained['held_out_branch_accuracy']['value']:.2f}, closed loop {share_of(driven):.2f}"
 
 
 def try_steps(plan: PoliciesPlan, trial: tuple[str, int]) -> str:
@@ -43,7 +43,7 @@ def try_steps(plan: PoliciesPlan, trial: tuple[str, int]) -> str:
 
 def _train(plan: PoliciesPlan, run: Run, folder: Path) -> Figures:
     design, recipe = plan.design(run), plan.recipe(run)
-    data = prepared(run.task, design.depth, None, recipe.pairs, recipe.held_out_pairs, plan.demos)
+    data = prepared(run.task, design.depth, None, recipe, plan.demos)
     start = load(plan.base_folder(run.task, parts_of(run)[0]))
     fitted = fit(design, data, recipe, run.seed, start=start, memory_file=plan.memory_file(run))
     agent = fitted.agent

@@ -36,6 +36,7 @@ SMALL = (
     "recipe.memory_first.stage_steps=2",
     "recipe.memory_first.attempts=1",
     "recipe.steps=2",
+    "bags.noise=[1.0]",
     "policy.chunk=6",
 )
 """A training that ends in seconds and learns nothing."""
@@ -165,8 +166,9 @@ def _take_through(plan: RobotsPlan, robot: Robot, memory: str) -> Figures:
     recording = RecordingConfig.load(folder / "observation.yaml")
     right = judged["verdict"]["right"]
     return {
-        "held_out": trained.get("held_out_branch_accuracy"),
-        "training_cpu_s": trained.get("memory_cpu_s", 0.0) + trained.get("joint_cpu_s", 0.0),
+        "held_out": trained["held_out_branch_accuracy"],
+        "cross_validation": trained["cross_validation"],
+        "training_cpu_s": trained["memory_cpu_s"] + trained["joint_cpu_s"],
         "right": right["right"],
         "decisions": right["decisions"],
         "ci95": right["ci95"],

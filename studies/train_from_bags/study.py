@@ -23,14 +23,15 @@ from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import ChunkModel, branch_accuracy, decisions_right, label_verdicts
+from trace_memory_ros.learning.branch_accuracy import ChunkModel, decisions_right, label_verdicts
 from trace_memory_ros.learning.dataset import UnpairedSet
-from trace_memory_ros.learning.fit import fit, new_agent
+from trace_memory_ros.learning.fit import fit, new_agent, plain_accuracy
 from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.measure.accuracy import TWINS, Accuracy
 from trace_memory_ros.runtime.checkpoint import load
 
-SCHEMA = 1
+SCHEMA = 2
 TASKS = ("origin", "colour")
 DEPTH = 2
 CHECKS, CHECK_EVERY = 16, 5
@@ -121,20 +122,21 @@ def measure(plan: BagsPlan, row: Training) -> Figures:
     fitted = fit(prepared.design, prepared.data, prepared.recipe, 0, start=start)
     agent, memory, last = fitted.agent, fitted.memory, fitted.last
     assert memory is not None
+    by_twins = _by_twins(agent, prepared.held_out)
     figures: Figures = {
         "training_episodes": len(prepared.training.data.episodes),
         "held_out_episodes": len(prepared.held_out.data.episodes),
         "memory_first": {
             "steps": memory.step,
-            "held_out_branch_accuracy": memory.held_out_branch_accuracy,
+            "validation_branch_accuracy": plain_accuracy(memory.validation_branch_accuracy),
             "cpu_s": fitted.memory_cpu_s,
         },
         "joint_steps": row.steps,
         "policy": f"from weights/{row.task}_trace" if row.adopts else "from scratch",
-        "train_branch_accuracy": last.train_branch_accuracy,
-        "held_out_branch_accuracy": branch_accuracy(agent, prepared.held_out),
-        "held_out_branch_accuracy_by_twins": float(np.mean(_by_twins(agent, prepared.held_out))),
-        "held_out_chunk_error": last.held_out_chunk_error,
+        "train_branch_accuracy": plain_accuracy(last.train_branch_accuracy),
+        "held_out_branch_accuracy": plain_accuracy(fitted.held_out.accuracy),
+        "held_out_branch_accuracy_by_twins": Accuracy.of(int(by_twins.sum()), len(by_twins), TWINS).to_dict(),
+        "held_out_chunk_error": fitted.held_out.chunk_error,
         "clock": prepared.design.clock.to_dict(),
         "writes_per_episode": prepared.writes,
         "training_cpu_s": fitted.memory_cpu_s + fitted.joint_cpu_s,
@@ -236,9 +238,8 @@ def tables(figures: Figures) -> Iterator[Table]:
 
 
 def _cells(row: Figures) -> Iterator[str]:
-    yield f"{row['train_branch_accuracy']:.2f}"
-    yield f"{row['held_out_branch_accuracy']:.2f}"
-    yield f"{row['held_out_branch_accuracy_by_twins']:.2f}"
+    for name in ("train_branch_accuracy", "held_out_branch_accuracy", "held_out_branch_accuracy_by_twins"):
+        yield with_interval(row[name], "value")
     yield f"{row['held_out_chunk_error']:.3f}"
     yield with_interval(row["closed_loop"], "branch_success")
     yield f"{row['closed_loop']['progress']:.2f}"
@@ -248,7 +249,7 @@ def _cells(row: Figures) -> Iterator[str]:
 def _line(figures: Figures) -> str:
     closed = figures["closed_loop"]
     return (
-        f"held-out branch accuracy {figures['held_out_branch_accuracy']:.2f}, chunk error "
+        f"held-out branch accuracy {with_interval(figures['held_out_branch_accuracy'], 'value')}, chunk error "
         f"{figures['held_out_chunk_error']:.3f}; closed loop {closed['branch_success']:.2f} of {closed['episodes']}, "
         f"progress {closed['progress']:.2f}"
     )

@@ -135,6 +135,62 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     assert all((first.tensors[name] == again.tensors[name]).all() for name in first.tensors)
 
 
+FAST = ("recipe.memory_first={clock_factors: [2], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",)
+
+
+def with_gru(folder: Path, *more: str) -> list[str]:
+    words = [*arguments(folder), *(word for value in (*FAST, *more) for word in ("--set", value))]
+    words[words.index("none")] = "gru"
+    return words
+
+
+def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bags(tmp_path / "bags", 4, recording())
+    config_file(tmp_path, recording())
+    assert main(with_gru(tmp_path, "bags.noise=[1, 10]")) == 0
+    said = capsys.readouterr().out
+    assert "2 decisions would be held out, fewer than 20" in said
+    assert "fold 4, noise x10: train" in said
+    assert "too few to tell" in said and "held-out branch accuracy" not in said
+    figures = read_summary(tmp_path / "c").figures
+    assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
+    folded = figures["cross_validation"]
+    assert (folded["folds"], folded["accuracy"]["count"], folded["accuracy"]["claimed"]) == (4, 8, False)
+    noise = read_file(tmp_path / "c" / FILE)["recipe"]["augmentation"]["signature_noise"]
+    assert noise == pytest.approx(0.05 * folded["noise"])
+
+
+def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*with_gru(folder), "--no-cross-validation"]) == 0
+    said = capsys.readouterr().out
+    assert "2 decisions are held out, fewer than 20: how well this decides on other episodes stays unknown" in said
+    assert "held-out branch accuracy, never looked at before" in said and "/2 right, too few to tell" in said
+    assert read_summary(folder / "c").figures["cross_validation"] is None
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [((0, 0, 0, 0), "every branch has the answer 'left'"), ((0, 0, 0, 1), "fewer than 3 episodes have the answer")],
+)
+def test_answers_that_do_not_vary_are_named(
+    sides: tuple[int, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for scene, side in enumerate(sides):
+        write_bag(tmp_path / "bags" / str(scene), scene, side, recording())
+    config_file(tmp_path, recording())
+    assert main(arguments(tmp_path)) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_one_episode_is_refused_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bag(tmp_path / "bags" / "only", 0, 0, recording())
+    config_file(tmp_path, recording())
+    assert main(arguments(tmp_path)) == 1
+    assert "1 episode of 1 scene: a held-out split needs at least two scenes" in capsys.readouterr().err
+
+
 def test_training_from_bags_loads_no_simulator(folder: Path) -> None:
     words = arguments(folder)
     code = f"import sys; from trace_memory_ros.cli.main import main; assert not main({words!r}); print(*sys.modules)"

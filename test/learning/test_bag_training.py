@@ -12,7 +12,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import split
 from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
-from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, prepare, read_bags
 from trace_memory_ros.learning.batches import EpisodeBatch
 from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.dataset import UnpairedSet, divergent_ticks
@@ -21,6 +21,7 @@ from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
 
 SHORT = Recipe(
@@ -35,11 +36,17 @@ SHORT = Recipe(
 OPTIONS = BagOptions(memory="gru", chunk=4, clock=EveryTicks(2), width=24)
 
 
-def prepared(folder: Path, config: RecordingConfig, options: BagOptions = OPTIONS, share: float = 0.25) -> Prepared:
+def prepared(
+    folder: Path,
+    config: RecordingConfig,
+    options: BagOptions = OPTIONS,
+    share: float = 0.25,
+    validation: float = VALIDATION,
+) -> Prepared:
     bags = sorted(path for path in folder.iterdir() if path.is_dir() and path.name != "cache")
     data, failed = read_bags(bags, config, folder / "cache")
     assert not failed
-    return prepare(data, config, options, SHORT, share)
+    return prepare(data, config, options, SHORT, share, validation=validation)
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +74,9 @@ def test_a_base_that_moves_is_part_of_the_state(tmp_path: Path) -> None:
 
 
 def test_no_scene_is_on_both_sides(annotated: Prepared) -> None:
-    sides = [
-        {episode.demo.scene for episode in b.data.episodes}  # type: ignore[attr-defined]
-        for b in (annotated.training, annotated.held_out)
-    ]
-    assert len(sides[0]) == 9 and len(sides[1]) == 3
-    assert not sides[0] & sides[1]
+    sides = [{episode.demo.scene for episode in b.data.episodes} for b in annotated.data if b is not None]
+    assert [len(side) for side in sides] == [8, 1, 3]
+    assert len(set.union(*sides)) == 12
 
 
 def test_batches_are_balanced_though_labels_are_not(annotated: Prepared) -> None:
@@ -95,8 +99,8 @@ def test_a_decision_is_judged_by_what_others_did(annotated: Prepared) -> None:
         elbow = 2.0 * batch.raw_state[..., None, 4:5] - batch.actions[..., :1]
         return held.statistics.normalise_actions(torch.cat([elbow, batch.actions[..., 1:]], dim=-1))
 
-    assert branch_accuracy(expert, held) == 1.0
-    assert branch_accuracy(mirrored, held) == 0.0
+    assert branch_accuracy(expert, held) == Accuracy({(0, 0): (3, 3), (0, 1): (3, 3)})
+    assert branch_accuracy(mirrored, held) == Accuracy({(0, 0): (0, 3), (0, 1): (0, 3)})
     assert chunk_error(expert, held) == pytest.approx(0.0, abs=1e-6)
     assert chunk_error(mirrored, held) > 0.0
 
@@ -105,11 +109,11 @@ def test_the_memory_carries_the_cue_of_episodes_without_twins(annotated: Prepare
     torch.manual_seed(0)
     agent = build.build_agent(annotated.design, annotated.training)
     lines: list[Progress] = []
-    learn_memory(agent, annotated.training, annotated.held_out, annotated.recipe, 0, lines.append)
+    model = learn_memory(agent, annotated.training, annotated.data.validation, annotated.recipe, 0, lines.append)
     assert lines[-1].clock_factor == 1.0
-    assert lines[-1].held_out_branch_accuracy is not None
-    assert lines[-1].held_out_branch_accuracy >= 0.8
-    assert lines[-1].held_out_chunk_error is not None
+    assert lines[-1].validation_chunk_error is not None
+    found = branch_accuracy(model.eval(), annotated.held_out)
+    assert found is not None and found.value >= 0.8
 
 
 def test_ticks_without_joints_are_neither_written_nor_read(tmp_path: Path) -> None:
@@ -136,7 +140,7 @@ def test_without_annotation_reads_lie_anywhere_and_the_branch_is_not_judged(tmp_
     assert branch_accuracy(agent, plan.held_out) is None
     last = Trainer(agent, plan.training, plan.held_out, plan.recipe, 0).run(lambda _: None, every=2)
     assert last.train_branch_accuracy is None
-    assert last.held_out_chunk_error is not None and last.held_out_chunk_error > 0.0
+    assert last.validation_chunk_error is not None and last.validation_chunk_error > 0.0
 
 
 def test_a_signature_memory_trains_on_another_robot(annotated: Prepared, tmp_path: Path) -> None:
@@ -152,23 +156,22 @@ def test_a_signature_memory_trains_on_another_robot(annotated: Prepared, tmp_pat
 
 def demo(name: str, scene: str, answer: int) -> Demonstration:
     none = np.zeros((TICKS, 0), np.float32)
-    return Demonstration(
-        name, scene, np.arange(TICKS), none.astype(np.uint8), none.astype(float), none, (1,), (answer,)
-    )
+    return Demonstration(name, scene, np.arange(TICKS), {}, none.astype(float), none, (1,), (answer,))
 
 
 def test_the_split_keeps_labels_apart_in_proportion_and_follows_its_seed() -> None:
     demos = [demo(str(i), str(i), int(i < 6)) for i in range(24)]
-    held = split(demos, 1 / 3, seed=0)[1]
-    assert sum(demos[i].answers == (1,) for i in held) == 2
-    assert len(held) == 8
-    assert split(demos, 1 / 3, seed=0)[1] == held
-    assert split(demos, 1 / 3, seed=1)[1] != held
+    found = split(demos, 1 / 3, 1 / 6, seed=0)
+    assert [sum(demos[i].answers == (1,) for i in side) for side in found] == [3, 1, 2]
+    assert [len(side) for side in found] == [12, 4, 8]
+    assert split(demos, 1 / 3, 1 / 6, seed=0) == found
+    assert split(demos, 1 / 3, 0.0, seed=0).held_out == found.held_out
+    assert split(demos, 1 / 3, 1 / 6, seed=1).held_out != found.held_out
 
 
 def test_one_scene_cannot_be_split() -> None:
     with pytest.raises(ValueError, match="at least two scenes"):
-        split([demo("a", "same", 0), demo("b", "same", 1)], 0.5, 0)
+        split([demo("a", "same", 0), demo("b", "same", 1)], 0.5, 0.1, 0)
 
 
 def test_the_clock_writes_about_as_often_as_asked_for_and_not_for_a_standing_arm() -> None:
@@ -201,12 +204,12 @@ def test_groups_part_where_they_differ_beyond_their_spread() -> None:
 def test_the_usual_sizes_learn_the_cue_from_bags(tmp_path: Path) -> None:
     config = recording()
     write_bags(tmp_path, 24, config)
-    plan = prepared(tmp_path, config, BagOptions(chunk=4), share=0.3)
+    plan = prepared(tmp_path, config, BagOptions(chunk=4), share=0.3, validation=0.0)
     # Without augmentation TRACE learns by heart which episode it is in.
     recipe = replace(plan.recipe, augmentation=Augmentation(shift_px=0))
     torch.manual_seed(0)
     agent = build.build_agent(plan.design, plan.training)
     lines: list[Progress] = []
-    learn_memory(agent, plan.training, plan.held_out, recipe, 0, lines.append)
-    assert lines[-1].held_out_branch_accuracy is not None
-    assert lines[-1].held_out_branch_accuracy >= 0.8
+    model = learn_memory(agent, plan.training, plan.data.validation, recipe, 0, lines.append)
+    found = branch_accuracy(model.eval(), plan.held_out)
+    assert found is not None and found.value >= 0.8

@@ -77,7 +77,7 @@ def test_rare_reads_are_found_from_the_actions_alone() -> None:
     parted[3:9, 1] = 0.5  # the twins act apart from tick 3 on, long before the branch
     parted[9:12, 1] = np.linspace(0.4, 0.0, 3)
     changed = replace(one, actions=parted)
-    training, _ = build.prepare(design("gru"), [(changed, other)], [pair(1)])
+    training = build.prepare(design("gru"), [(changed, other)]).training
     first, second = training.data.episodes
     assert first.apart.tolist() == second.apart.tolist() == [3, 4, 5, 6]
     assert {5, 8, 14}.issubset(first.pauses.tolist())

@@ -24,19 +24,19 @@ SHORT = Recipe(
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return build.prepare(design("gru"), [pair(i) for i in range(3)], [pair(100)])
+    return build.prepare(design("gru"), [pair(i) for i in range(3)], [pair(50)], [pair(100)])
 
 
 class Log(Reporter):
     def __init__(self) -> None:
         self.lines: list[Progress] = []
-        self.resumed_at: list[tuple[int, int]] = []
+        self.resumed_at: list[tuple[str, int, int | None]] = []
 
     def progress(self, line: Progress) -> None:
         self.lines.append(line)
 
-    def resumed(self, step: int, steps: int) -> None:
-        self.resumed_at.append((step, steps))
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
+        self.resumed_at.append((phase, step, steps))
 
 
 def test_the_memory_comes_first_and_is_reported(data: Data, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_run_goes_on_where_it_was_saved_and_no_other_does(data: Data, tmp_path
     first = fit(design("gru"), data, SHORT, 0, save_to=file)
     log = Log()
     again = fit(design("gru"), data, SHORT, 0, save_to=file, resume=True, report=log)
-    assert log.resumed_at == [(3, 3)] and log.lines == []
+    assert log.resumed_at == [(JOINT, 3, 3)] and log.lines == []
     for name, value in first.agent.state_dict().items():
         assert torch.equal(value, again.agent.state_dict()[name]), name
     with pytest.raises(ValueError, match="written by another run"):

@@ -47,7 +47,7 @@ CASES += [(f"{name}+gate", window) for name in names() for window in (None, WIND
 @pytest.mark.parametrize(("memory", "window"), CASES, ids=str)
 def test_training_scan_equals_live_ticks(memory: str, window: PathWindow | None, tmp_path: Path) -> None:
     plan = replace(design(memory, depth=2 if memory.startswith("trace") else 0), window=window)
-    builder, _ = build.prepare(plan, [pair(0)], [pair(1)])
+    builder = build.prepare(plan, [pair(0)]).training
     wrote = compare(plan, builder, tmp_path)
     due = builder.clock.write_mask(builder.data.episodes[0].state).tolist()
     assert not any(written for written, chance in zip(wrote, due, strict=True) if not chance)
@@ -60,7 +60,7 @@ def test_a_rule_of_time_writes_live_where_it_writes_in_training(tmp_path: Path) 
     plan = replace(design("gru"), clock=EverySeconds(0.45))
     held_up = np.cumsum(np.random.default_rng(0).integers(1, 4, TICKS)) * 100_000_000
     one, other = (replace(demo, stamps_ns=held_up) for demo in pair(0))
-    builder, _ = build.prepare(plan, [(one, other)], [pair(1)])
+    builder = build.prepare(plan, [(one, other)]).training
     wrote = np.flatnonzero(compare(plan, builder, tmp_path))
     gaps = np.diff(held_up[wrote])
     assert len(wrote) > 3 and gaps.min() >= 450_000_000 and len(set(np.diff(wrote))) > 1

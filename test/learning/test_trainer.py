@@ -41,19 +41,19 @@ ONE_CHECK = replace(SHORT.memory_first, stage_steps=4, check_steps=4, attempts=3
 
 def _start(memory: str, recipe: Recipe = SHORT, pairs: int = 3, **changes: Any) -> tuple[Agent, Trainer]:
     plan = design(memory, **changes)
-    training, held_out = build.prepare(plan, [pair(i) for i in range(pairs)], [pair(100 + i) for i in range(4)])
+    training, validation, _ = build.prepare(plan, [pair(i) for i in range(pairs)], [pair(100 + i) for i in range(4)])
     torch.manual_seed(0)
     agent = build.build_agent(plan, training)
-    return agent, Trainer(agent, training, held_out, recipe, seed=0)
+    return agent, Trainer(agent, training, validation, recipe, seed=0)
 
 
 @pytest.mark.parametrize("memory", ["gru", "trace"])
 def test_memory_first_carries_an_unseen_cue_over_the_delay(memory: str) -> None:
     agent, trainer = _start(memory, pairs=12)
     lines: list[Progress] = []
-    learn_memory(agent, trainer.training, trainer.held_out, SHORT, 0, lines.append)
+    learn_memory(agent, trainer.training, trainer.validation, SHORT, 0, lines.append)
     assert lines[-1].clock_factor == 1.0
-    assert lines[-1].held_out_branch_accuracy >= 0.9
+    assert lines[-1].validation_branch_accuracy.value >= 0.9
 
 
 def test_a_memory_that_decides_too_little_right_starts_anew_and_no_oftener_than_it_may() -> None:
@@ -62,7 +62,7 @@ def test_a_memory_that_decides_too_little_right_starts_anew_and_no_oftener_than_
     first = replace(ONE_CHECK, least=1.1)
     lines: list[Progress] = []
     held = list(agent.memory.parameters())
-    learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
+    learn_memory(agent, trainer.training, trainer.validation, replace(SHORT, memory_first=first), 0, lines.append)
     assert [line.attempt for line in lines if line.clock_factor == 1.0] == [1, 2, 3]
     errors = [line.losses["chunk_l1"] for line in lines if line.clock_factor == 1.0]
     assert len(set(errors)) == 3
@@ -74,13 +74,13 @@ def test_a_memory_that_decides_enough_right_is_kept() -> None:
     agent, trainer = _start("gru")
     first = replace(ONE_CHECK, least=0.0)
     lines: list[Progress] = []
-    learn_memory(agent, trainer.training, trainer.held_out, replace(SHORT, memory_first=first), 0, lines.append)
+    learn_memory(agent, trainer.training, trainer.validation, replace(SHORT, memory_first=first), 0, lines.append)
     assert {line.attempt for line in lines} == {1}
 
 
 def test_without_memory_the_branch_is_chance() -> None:
     _, trainer = _start("none")
-    assert trainer.run(lambda _: None, every=3).held_out_branch_accuracy == 0.5
+    assert trainer.run(lambda _: None, every=3).validation_branch_accuracy.value == 0.5
 
 
 @pytest.mark.parametrize("policy", [{}, DIFFUSION])
@@ -155,7 +155,7 @@ def test_a_diffusion_policy_that_is_given_a_memory_starts_as_what_it_was_without
     assert torch.equal(begun.last.bias, used_to)
     readout = [torch.randn(4, *shape) for shape in ((2, begun.shape.width), (2,), (begun.shape.width,))]
     assert torch.equal(begun(*readout, torch.randn(4, begun.shape.address)), used_to.expand(4, -1))
-    batch = trainer.held_out.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
+    batch = trainer.validation.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
     of_trace = build.prepare(design("trace", **DIFFUSION), [pair(i) for i in range(3)], [pair(100), pair(101)])[1]
     with_memory = of_trace.build([0, 1], [1.0, 1.0], [np.arange(8), np.arange(8)])
     assert torch.equal(batch.images, with_memory.images)
@@ -182,6 +182,6 @@ def test_a_policy_of_other_sizes_is_not_adopted(tmp_path: Path) -> None:
     agent, trainer = _start("none")
     build.save_checkpoint(agent, design("none"), trainer.training, "synthetic", {}, tmp_path)
     plan = design("none", chunk=6)
-    training, _ = build.prepare(plan, [pair(0)], [pair(1)])
+    training = build.prepare(plan, [pair(0)]).training
     with pytest.raises(ValueError, match="not of this run's sizes: queries differ"):
         build.adopt_policy(build.build_agent(plan, training), load(tmp_path))

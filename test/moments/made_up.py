@@ -33,7 +33,9 @@ def episode(seed: int, answers: tuple[int, ...], shows: bool = False) -> tuple[R
     state[0] = aim[0]
     pictures = rng.normal(size=10) + 0.1 * rng.normal(size=(ticks, 10))
     pictures[:, :2] += state[:, :2]
-    nexts = [min(np.searchsorted(begins, tick, side="left"), len(answers) - 1) for tick in range(ticks)] if answers else []
+    nexts = (
+        [min(np.searchsorted(begins, tick, side="left"), len(answers) - 1) for tick in range(ticks)] if answers else []
+    )
     if shows:
         pictures[:, 9] = [5.0 * answers[number] for number in nexts]
     recorded = Recorded(

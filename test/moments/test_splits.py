@@ -1,6 +1,7 @@
 """Sets that fall in two groups are told from those that do not."""
 
 import numpy as np
+
 from trace_memory_ros.moments.splits import mixed, rotated, split
 
 RNG = np.random.default_rng(0)

@@ -165,7 +165,7 @@ def test_a_failed_run_is_in_the_figures_and_the_others_too(tmp_path: Path, monke
     trained = {
         "memory_parameters": 0,
         "state_bytes": 0,
-        "held_out_branch_accuracy": 0.5,
+        "held_out_branch_accuracy": {"value": 0.5},
         "memory_steps": 0,
         "attempts": 0,
     }

@@ -85,7 +85,7 @@ def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> N
         assert demo.shown.tolist() == kept.shown.tolist()
         assert 10 < demo.shown.sum() < demo.ticks / 2
         assert len(demo.decision_ticks) == 2
-    builder, _ = build.prepare(row_design("gru"), pairs, pairs)
+    builder = build.prepare(row_design("gru"), pairs).training
     fine, coarse = (builder._due(builder.data.episodes[0], factor) for factor in (1.0, 16.0))
     shown = pairs[0][0].shown
     assert len(coarse) < len(fine)
@@ -102,7 +102,7 @@ def test_lessons_hold_no_more_cues_than_they_say_and_weigh_the_joints_that_decid
     varied = learn.recombined(pairs)
     assert len(varied) == learn.VARIANTS[1] + learn.VARIANTS[2]
     assert len({twins[0].answers for twins in varied if len(twins[0].answers) == 2}) > 1
-    builder, _ = build.prepare(row_design("gru"), varied, pairs)
+    builder = build.prepare(row_design("gru"), varied).training
     assert learn.up_to(builder, 1).data.pairs == learn.VARIANTS[1]
     assert learn.up_to(builder, 6).data.pairs == len(varied)
     weights = learn.joint_weights(builder)

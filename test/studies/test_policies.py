@@ -85,7 +85,7 @@ def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monke
     monkeypatch.setattr("studies.policies.table.chunk_times_ms", lambda *_: {None: {"median": 1.5}})
     for seed, progress in ((0, [1.0, 0.5]), (1, [1.0, 1.0])):
         store = Store(plan.run_folder(Run("colour", "act none", seed)))
-        trained = {"held_out_branch_accuracy": 0.5, "parameters": {}, "adapter_parameters": 1, "execute": 1}
+        trained = {"held_out_branch_accuracy": {"value": 0.5}, "parameters": {}, "adapter_parameters": 1, "execute": 1}
         store.write("training", {}, trained)
         store.write("closed_loop", {}, _episodes(progress, [True, False]))
     Store(plan.run_folder(Run("colour", "act trace", 0))).fail("it broke")

@@ -14,6 +14,7 @@ from trace_memory_ros.learning.build import Design, Pairs, prepare
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary
 
@@ -24,28 +25,33 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     recipe, design = config.recipe, design_of(config)
     name = checkpoint_name(task, config.memory.name, config.policy.family)
     folder: Path = args.out or Path("out/train") / f"{name}_{config.seed}"
-    claim_folder(folder, args.resume)
-    config.write(folder)
-    data = prepare(design, *_demonstrations(args, task, recipe, design))
-    fitted = fit_shown(config, design, recipe, data, folder, args.resume)
+    with args.group.first_before_others():
+        if args.group.writes:
+            claim_folder(folder, args.resume)
+            config.write(folder)
+        data = prepare(design, *_demonstrations(args, task, recipe, design))
+    fitted = fit_shown(config, design, recipe, data, folder, args.resume, args.hardware, args.group)
+    if not args.group.writes:
+        return {}
     figures = fitted.figures()
     figures["model_id"] = fitted.save(folder, task, figures, command=command())
     if args.closed_loop:
         figures["closed_loop"] = _closed_loop(folder, task, args.closed_loop)
     write_summary(folder, command(), figures)
-    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}")
+    write_page(folder, f"{task}: {config.memory.name}, seed {config.seed}", figures)
+    console.print(f"checkpoint, summary.json and training.html in {folder}, model {figures['model_id'][:12]}")
     return figures
 
 
-def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> tuple[Pairs, Pairs]:
-    seeds, held = recipe.training_seeds, recipe.held_out_seeds
+def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> list[Pairs]:
+    """Pairs of the training, validation and held-out splits."""
     with bar() as shown:
-        row = shown.add_task("demonstrations (pairs)", total=len(seeds) + len(held))
+        row = shown.add_task("demonstrations (pairs)", total=len(recipe.all_seeds))
         pairs = []
-        for pair in collect(task, seeds + held, design.observation, args.demos, args.workers):
+        for pair in collect(task, recipe.all_seeds, design.observation, args.demos, args.workers):
             pairs.append(pair)
             shown.advance(row)
-    return pairs[: len(seeds)], pairs[len(seeds) :]
+    return recipe.by_split(pairs)
 
 
 def _closed_loop(folder: Path, task: str, episodes: int) -> dict[str, Any]:

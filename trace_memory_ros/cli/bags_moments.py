@@ -21,7 +21,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser("moments", help="find the moments at which only the past tells what to do")
     parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
-    parser.add_argument("--alarm", type=float, default=0.01, help="share of episodes with a false alarm (default: 0.01)")
+    parser.add_argument(
+        "--alarm", type=float, default=0.01, help="share of episodes with a false alarm (default: 0.01)"
+    )
     parser.add_argument("--annotate", metavar="FILE", help="write what was found beside each bag, for branches.file")
     parser.add_argument("--out", type=Path, help="folder of the page and summary.json (default: out/moments/NAME)")
     parser.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
@@ -92,9 +94,7 @@ def _show(found: Found, data: BagData, units: Sequence[str], period_ms: int) -> 
         at_s = np.median([kind.tick_in(stretch) for stretch, _ in kind.occurrences]) * period_ms / 1e3
         named = len({stretch.episode for stretch, _ in kind.occurrences})
         needed = "yes" if kind.needs_memory else "no"
-        table.add_row(
-            str(number), needed, f"{named} of {len(found.ways)}", f"{at_s:.1f}", ways, words.confidence(kind)
-        )
+        table.add_row(str(number), needed, f"{named} of {len(found.ways)}", f"{at_s:.1f}", ways, words.confidence(kind))
     console = Console()
     if found.kinds:
         console.print(table)

@@ -34,10 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed) or 0)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupted:
+        print(str(interrupted) or "interrupted", file=sys.stderr)
         return 130
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, FloatingPointError, MemoryError) as error:
         print(f"trace-memory {parsed.subcommand}: {error}", file=sys.stderr)
         return 1
     except ImportError as error:

@@ -18,6 +18,7 @@ FLAGS = {
     "steps": "recipe.steps",
     "pairs": "recipe.pairs",
     "held_out": "bags.held_out",
+    "validation": "bags.validation",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
 }
@@ -50,10 +51,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--out", type=Path, help="checkpoint folder (default: out/train/NAME_MEMORY_SEED)")
     parser.add_argument("--workers", type=int, default=1, help="processes that render demonstrations or decode bags")
     parser.add_argument("--threads", type=int, default=1, help="torch threads")
-    parser.add_argument("--resume", action="store_true", help="continue from OUT/training.safetensors")
+    parser.add_argument("--resume", action="store_true", help="go on where a training in OUT was stopped, either phase")
+    _add_hardware_options(parser.add_argument_group("hardware"))
     _add_task_options(parser.add_argument_group("simulated tasks"))
     _add_bag_options(parser.add_argument_group("bags"))
     parser.set_defaults(run=run)
+
+
+def _add_hardware_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps (default: auto, a GPU if any)")
+    group.add_argument(
+        "--precision", default="auto", help="of encoder and policy: float32, bf16, or auto: bf16 on a GPU that has it"
+    )
+    group.add_argument("--compile", action="store_true", help="compile encoder and policy, a minute once")
+    group.add_argument(
+        "--loaders", type=int, default=2, help="threads that make batches ahead of the step (default: 2)"
+    )
 
 
 def _add_task_options(group: argparse._ArgumentGroup) -> None:
@@ -66,7 +79,13 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--config", type=Path, help="what is what in the bags, as config/observation.yaml says it")
     group.add_argument("--episodes", type=int, metavar="N", help="train on N episodes at most (default: all)")
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
-    group.add_argument("--split-seed", type=int, help="seed of the held-out split (default: 0)")
+    group.add_argument("--validation", type=float, metavar="SHARE", help="share that attempts are chosen by (1/10)")
+    group.add_argument(
+        "--no-cross-validation",
+        action="store_true",
+        help="hold some out, however few decisions that leaves to judge by",
+    )
+    group.add_argument("--split-seed", type=int, help="seed of the split (default: 0)")
     group.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
 
@@ -79,16 +98,26 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"{(absent or simulated)[0]!r}: give folders of bags, or one of the tasks {', '.join(TASKS)}")
     import torch
 
+    from trace_memory_ros.learning.console import console
+    from trace_memory_ros.learning.hardware import Hardware
+    from trace_memory_ros.learning.processes import Group
+
     torch.set_num_threads(args.threads)
     given = _given(args)
-    if simulated:
-        from trace_memory_ros.arm.training import train
+    args.hardware = Hardware.chosen(args.device, args.precision, args.compile, args.loaders)
+    args.group = Group.from_environment(args.hardware.device)
+    console.quiet = not args.group.writes
+    try:
+        if simulated:
+            from trace_memory_ros.arm.training import train
 
-        train(args, simulated[0], given)
-        return 0
-    from trace_memory_ros.cli.train_bags import train_from
+            train(args, simulated[0], given)
+        else:
+            from trace_memory_ros.cli.train_bags import train_from
 
-    train_from(args, given)
+            train_from(args, given)
+    finally:
+        args.group.leave()
     return 0
 
 
@@ -101,6 +130,8 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     flags = {key: getattr(args, flag) for flag, key in FLAGS.items() if getattr(args, flag) is not None}
     if args.clock is not None:
         flags["clock"] = parse_clock(args.clock).to_dict()
+    if args.no_cross_validation:
+        flags["bags.cross_validation"] = False
     if args.policy_from is not None:
         flags["policy.start"] = str(args.policy_from)
     return merged([file, *(nested(key, value) for key, value in flags.items()), *map(assignment, args.set)])

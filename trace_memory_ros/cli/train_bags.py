@@ -13,13 +13,20 @@ from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.data import BagData
+from trace_memory_ros.learning.bags.data import BagData, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults
+from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
+from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.fit import claim_folder, fit_shown
-from trace_memory_ros.learning.run_config import RunConfig, resolve
+from trace_memory_ros.learning.cross_validation import CrossValidation, Trial
+from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
+from trace_memory_ros.learning.report.page import write_page
+from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
+from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.moments.words import figures as moment_figures
+from trace_memory_ros.moments.words import verdict
 
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,18 +36,25 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     recording = RecordingConfig.load(args.config)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
-    claim_folder(folder, args.resume)
-    data, failed = _decode(args, recording)
-    plan = prepare_run(data, recording, asked, given)
+    with args.group.first_before_others():
+        if args.group.writes:
+            claim_folder(folder, args.resume)
+        data, failed = _decode(args, recording)
+    folded = _fold(data, recording, asked, given)
+    plan = prepare_run(data, recording, asked, given, folded)
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
-    config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume)
-    figures = fitted.figures()
+    if args.group.writes:
+        config.write(folder)
+    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, args.hardware, args.group)
+    if not args.group.writes:
+        return {}
+    figures = fitted.figures() | {"cross_validation": None if folded is None else folded.to_dict()}
+    figures |= _doubts(fitted, folded)
     figures |= {
-        "held_out_chunk_error": fitted.last.held_out_chunk_error,
-        "training_episodes": len(plan.training.data.episodes),
-        "labels": list(data.labels),
+        "held_out_chunk_error": fitted.held_out.chunk_error,
+        "labels": list(plan.labels),
+        "moments": None if plan.moments is None else moment_figures(plan.moments, data.action_names),
         "clock": plan.design.clock.to_dict(),
         "writes_per_episode": plan.writes,
         "stamped_when_received": list(recording.received),
@@ -49,8 +63,57 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
     write_summary(folder, command(), figures)
-    console.print(f"checkpoint and summary.json in {folder}, model {figures['model_id'][:12]}", highlight=False)
+    write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
+    console.print(f"checkpoint, summary and page in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
+
+
+def _fold(
+    data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]
+) -> CrossValidation | None:
+    """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
+    if len(data.labels) < 2 or (count := held_out_decisions(data, config.bags or BagsSection())) >= LEAST:
+        return None
+    if not should_fold(data, config):
+        say(
+            f"{count} decisions are held out, fewer than {LEAST}: how well this decides on other episodes stays unknown"
+        )
+        return None
+    say(
+        f"{count} decisions would be held out, fewer than {LEAST}: folds of the scenes are held out in turn, the memory"
+    )
+    say("alone is trained without each; then all episodes are trained on (--no-cross-validation leaves this out)")
+
+    def report(fold: int, noise: float, found: Trial) -> None:
+        say(f"fold {fold + 1}, noise x{noise:g}: train {found.train}, held out {found.held_out}")
+
+    folded = cross_validate_run(data, recording, config, given, report)
+    if folded is None:
+        say(f"{len(data.episodes)} episodes are too few to fold: how well this decides on other episodes stays unknown")
+        return None
+    chosen = ", ".join(f"x{noise:g} {found}" for noise, found in folded.by_noise.items())
+    say(
+        f"cross-validated branch accuracy, {folded.folds} folds: {folded.accuracy}; noise x{folded.noise:g} of {chosen}"
+    )
+    return folded
+
+
+def _doubts(fitted: Fitted, folded: CrossValidation | None) -> dict[str, Any]:
+    """What should make one doubt the training, said and for the summary."""
+    held, what = fitted.held_out.accuracy, "held-out"
+    train = fitted.last.train_branch_accuracy
+    if folded is not None:
+        held, train, what = folded.accuracy, folded.train, "cross-validated"
+    probe = probe_address(fitted.agent, fitted.agent.memory, fitted.data.training, fitted.recipe)
+    found = warnings(train, held, probe, what)
+    for warning in found:
+        console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+    return {"address_probe": None if probe is None else probe.to_dict(), "warnings": found}
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
@@ -95,11 +158,13 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
 def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None:
     """Say what is learned from, and what cannot be done for want of annotations."""
     table = Table("", "episodes", "ticks", "branches", box=None)
-    for name, builder in (("training", plan.training), ("held out", plan.held_out)):
+    for name, builder in plan.data._asdict().items():
+        if builder is None:
+            continue
         demos = [episode.demo for episode in builder.data.episodes]
-        counts = Counter(data.labels[answer] for demo in demos for answer in demo.answers)
-        annotated = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none annotated"
-        table.add_row(name, str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
+        counts = Counter(plan.labels[answer] for demo in demos for answer in demo.answers)
+        told = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none"
+        table.add_row(name.replace("_", " "), str(len(demos)), str(sum(demo.ticks for demo in demos)), told)
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
@@ -113,10 +178,24 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
         lines.append(recording.clock_note)
     if still:
         lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
-    if not data.labels:
-        lines.append(
-            "no branch is annotated: reads are taken anywhere, batches are not balanced, the stages of the curriculum "
-            "have a fixed length, and branch accuracy is not measured. Annotated branches give all these"
-        )
+    lines += _about_decisions(plan)
+    lines += variation_notes(data)
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(line)
+
+
+def _about_decisions(plan: Prepared) -> Iterator[str]:
+    """Where decisions come from that nobody annotated, and what cannot be done without any."""
+    if plan.moments is not None:
+        yield f"moments at which only the past tells, searched in the training episodes: {verdict(plan.moments)}"
+    if plan.labels and plan.moments is not None:
+        yield (
+            "decisions and answers are *found*: accuracies say how often the memory decides as such episodes went on, "
+            "not as somebody said was right; `trace-memory bags moments` shows them"
+        )
+    elif not plan.labels:
+        yield (
+            f"no branch is annotated{' and none was found' if plan.moments is not None else ''}: reads are taken "
+            "anywhere, batches are not balanced, the stages of the curriculum have a fixed length, and branch accuracy "
+            "is not measured. Annotated branches give all these"
+        )

@@ -5,54 +5,107 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.learning.batches import EpisodeBatch
-from trace_memory_ros.memory.base import Memory, MemoryInput, Readout
+from trace_memory_ros.learning.batches import EpisodeBatch, Evidence
+from trace_memory_ros.learning.hardware import CPU, Hardware
+from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
 from trace_memory_ros.observation.encoder import ContentEncoder
 from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
 
 Losses = dict[str, Tensor]
+PER_READ = ("kl",)
+"""Losses of a policy that are means over reads; the others are over the ticks of their chunks."""
 
 
 class Agent(nn.Module):
-    """What one checkpoint holds: `encoder`, `memory`, `policy`."""
+    """What one checkpoint holds: `encoder`, `memory`, `policy`.
+
+    Batches may lie anywhere: losses are where the agent is, predictions where the batch is.
+    """
 
     def __init__(self, encoder: ContentEncoder, memory: Memory, policy: ChunkModule) -> None:
         super().__init__()
         self.encoder = encoder
         self.memory = memory
         self.policy = policy
+        self.hardware, self.group = CPU, ALONE
+
+    def place(self, hardware: Hardware, group: Group = ALONE) -> Agent:
+        """Move to a device, to be trained there, by a group of processes; returns itself."""
+        self.hardware, self.group = hardware, group
+        hardware.compile([self.encoder, self.policy])
+        return self.to(hardware.device)
 
     def memory_inputs(self, batch: EpisodeBatch) -> MemoryInput:
         """What the memory is given at every write `(B, T, ...)`."""
-        content = self.encoder(batch.writes.thumbnails, batch.writes.state)
+        content = self._seen(batch.writes)
         return MemoryInput(content, batch.writes.xi, batch.writes.delta, content[:, :1].expand_as(content))
 
     def recall(self, batch: EpisodeBatch) -> tuple[Readout, Losses]:
         """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses."""
+        batch = batch.to(self.hardware.device)
+        with self.hardware.whole():
+            remembered = self.remember(batch)
+            readout = self._read(batch, *remembered[:2])
+            if type(self.memory).auxiliary is Memory.auxiliary:
+                return readout, {}
+            return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.mask))
+
+    def read(self, batch: EpisodeBatch) -> Readout:
+        """The `(B * R, ...)` readout of `recall`."""
+        batch = batch.to(self.hardware.device)
+        with self.hardware.whole():
+            xs, stacked, _ = self.remember(batch)
+            return self._read(batch, xs, stacked)
+
+    def remember(self, batch: EpisodeBatch) -> tuple[MemoryInput, State, WriteRecord]:
+        """Scan the writes: what the memory was given, its state after each, and the records, `(B, T, ...)`."""
         xs = self.memory.embed(self.memory_inputs(batch))
-        size, reads = batch.last_write.shape
-        stacked, _, records = self.memory.scan(xs, self.memory.initial_state(size), batch.mask)
-        rows = torch.arange(size)[:, None]
-        state = tuple(part[rows, batch.last_write].flatten(0, 1) for part in stacked)
-        seen = self.encoder(batch.reads.thumbnails, batch.reads.state).flatten(0, 1)
-        start = xs.anchor[:, :1].expand(size, reads, -1).flatten(0, 1)
-        query = MemoryInput(seen, batch.reads.xi.flatten(0, 1), batch.reads.delta.flatten(0, 1), start)
-        return self.memory.read(query, state), self.memory.auxiliary(xs, stacked, records, batch.mask)
+        stacked, _, records = self.memory.scan(xs, self.memory.initial_state(len(batch.mask)), batch.mask)
+        return xs, stacked, records
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)` at every read tick, as they would be executed."""
-        readout, _ = self.recall(batch)
-        chunks = self.policy.predict(batch.images.flatten(0, 1), batch.raw_state.flatten(0, 1), readout)
-        return chunks.reshape(*batch.last_write.shape, *chunks.shape[1:])
+        here = batch.to(self.hardware.device)
+        readout = self.read(here)
+        with self.hardware.half():
+            chunks = self.policy.predict(here.images.flatten(0, 1), here.raw_state.flatten(0, 1), readout)
+        return chunks.reshape(*here.last_write.shape, *chunks.shape[1:]).to(batch.actions)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """The policy family's objective and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
+        batch = batch.to(self.hardware.device)
         readout, losses = self.recall(batch)
         seen, state, actions, valid = (
             part.flatten(0, 1) for part in (batch.images, batch.raw_state, batch.actions, batch.valid)
         )
-        return losses | self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
+        with self.hardware.half():
+            own = self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
+        return losses | shared(own, valid, self.group)
+
+    def _seen(self, evidence: Evidence) -> Tensor:
+        """Content features, in float32."""
+        with self.hardware.half():
+            content: Tensor = self.encoder(evidence.thumbnails, evidence.state)
+        return content.float() if self.hardware.bf16 else content
+
+    def _read(self, batch: EpisodeBatch, xs: MemoryInput, stacked: State) -> Readout:
+        size, reads = batch.last_write.shape
+        rows = torch.arange(size, device=batch.last_write.device)[:, None]
+        state = tuple(part[rows, batch.last_write].flatten(0, 1) for part in stacked)
+        start = xs.anchor[:, :1].expand(size, reads, -1).flatten(0, 1)
+        seen = self._seen(batch.reads).flatten(0, 1)
+        query = MemoryInput(seen, batch.reads.xi.flatten(0, 1), batch.reads.delta.flatten(0, 1), start)
+        return self.memory.read(query, state)
+
+
+def shared(losses: Losses, valid: Tensor, group: Group) -> Losses:
+    """Means over one process's ticks that exist `(N, H)`, or its reads, as shares of the mean over all processes'."""
+    if group.size == 1:
+        return losses
+    ticks, reads = group.share_of(valid), group.share_of(torch.ones_like(valid[:, 0]))
+    return {name: value * (reads if name in PER_READ else ticks) for name, value in losses.items()}
 
 
 class AuxiliaryHead(nn.Module):
@@ -68,19 +121,22 @@ class AuxiliaryHead(nn.Module):
         self.shape = (agent.policy.config.chunk, len(agent.policy.config.action_names))
         inputs = agent.memory.dims.width + agent.memory.address_width + agent.encoder.config.state_dim
         outputs = self.shape[0] * self.shape[1]
-        self.head = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+        head = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+        self.head = head.to(agent.hardware.device)
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)`."""
-        readout, _ = self.agent.recall(batch)
-        return self._predict(batch, readout)
+        here = batch.to(self.agent.hardware.device)
+        readout = self.agent.read(here)
+        return self._predict(here, readout).to(batch.actions)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """Chunk L1 of the head and the memory's auxiliary terms, unweighted."""
+        batch = batch.to(self.agent.hardware.device)
         readout, losses = self.agent.recall(batch)
         target = self.agent.policy.normalise_actions(batch.actions)
-        losses["chunk_l1"] = chunk_l1(self._predict(batch, readout), target, batch.valid)
-        return losses
+        own = {"chunk_l1": chunk_l1(self._predict(batch, readout), target, batch.valid)}
+        return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
 
     def _predict(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
         state = batch.reads.state.flatten(0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -51,6 +52,26 @@ class EpisodeBatch(NamedTuple):
     actions: Tensor
     valid: Tensor
 
+    def to(self, device: torch.device) -> EpisodeBatch:
+        """The batch on a device; from pinned memory without waiting for it."""
+        return self.each(lambda part: part.to(device, non_blocking=part.is_pinned()))
+
+    def pinned(self) -> EpisodeBatch:
+        """The batch in memory that a GPU copies from by itself."""
+        return self.each(Tensor.pin_memory)
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
+        """Change every tensor."""
+        writes, mask, reads, *rest = self
+        return EpisodeBatch(
+            Evidence(*map(change, writes)), change(mask), Evidence(*map(change, reads)), *map(change, rest)
+        )
+
+    @property
+    def ticks(self) -> int:
+        """How often the memory is written or read."""
+        return int(self.mask.sum()) + self.last_write.numel()
+
 
 @dataclass(frozen=True)
 class BatchBuilder:
@@ -66,15 +87,21 @@ class BatchBuilder:
     references: RelativeReferences | None = None
 
     def build(
-        self, indices: list[int], factors: list[float], reads: list[NDArray[np.int64]], pictures: bool = True
+        self,
+        indices: list[int],
+        factors: list[float],
+        reads: list[NDArray[np.int64]],
+        pictures: bool = True,
+        longest: int | None = None,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
+        longest: writes to pad to, where the episodes are part of a batch.
         """
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
-        longest = max(len(w) for w in writes)
+        longest = longest or max(len(w) for w in writes)
         mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
         for row, w in enumerate(writes):
             mask[row, : len(w)] = True
@@ -93,6 +120,11 @@ class BatchBuilder:
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
         )
+
+    def longest(self, indices: list[int], factors: list[float]) -> int:
+        """Writes of that of the episodes that writes most."""
+        episodes = (self.data.episodes[i] for i in indices)
+        return max(len(self._due(episode, factor)) for episode, factor in zip(episodes, factors, strict=True))
 
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
@@ -129,10 +161,15 @@ class BatchBuilder:
 
 
 class Data(NamedTuple):
-    """Batches of both splits, by the training split's statistics."""
+    """Batches of the three splits, by the training split's statistics.
+
+    validation: what a training looks at as it goes and attempts are chosen by. held_out: what is reported, looked at
+    once, when nothing is chosen any more. Either is None where all episodes are trained on.
+    """
 
     training: BatchBuilder
-    held_out: BatchBuilder
+    validation: BatchBuilder | None
+    held_out: BatchBuilder | None
 
 
 def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
@@ -171,13 +208,23 @@ def sample_reads(
     return np.concatenate([rng.choice(ticks, n) for n, (_, ticks) in zip(counts, kinds, strict=True)])
 
 
-def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -> EpisodeBatch:
-    """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode."""
-    size = batch.mask.shape[0]
+def augment(
+    batch: EpisodeBatch,
+    rng: torch.Generator,
+    strength: Augmentation,
+    rows: slice = slice(None),
+    whole: int | None = None,
+) -> EpisodeBatch:
+    """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
+
+    rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
+    """
+    size = whole or len(batch.mask)
 
     def noise(*shape: int) -> Tensor:
         # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
-        return (torch.rand(*shape, generator=rng) - 0.5) * math.sqrt(12.0)
+        drawn = torch.rand(size, *shape[1:], generator=rng, device=rng.device)
+        return (drawn[rows] - 0.5) * math.sqrt(12.0)
 
     cameras = batch.writes.thumbnails.shape[2]
     gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
@@ -199,16 +246,23 @@ def augment(batch: EpisodeBatch, rng: torch.Generator, strength: Augmentation) -
     return batch._replace(
         writes=evidence(batch.writes),
         reads=evidence(batch.reads),
-        images=shift(pixels(batch.images), rng, strength.shift_px) if batch.images.shape[2] else batch.images,
+        images=shift(pixels(batch.images), rng, strength.shift_px, rows, size)
+        if batch.images.shape[2]
+        else batch.images,
     )
 
 
-def shift(images: Tensor, rng: torch.Generator, reach_px: int) -> Tensor:
-    """Translate the `(B, R, C, 3, P, P)` images of each episode by up to `reach_px` pixels, repeating the border."""
+def shift(
+    images: Tensor, rng: torch.Generator, reach_px: int, rows: slice = slice(None), whole: int | None = None
+) -> Tensor:
+    """Translate the `(B, R, C, 3, P, P)` images of each episode by up to `reach_px` pixels, repeating the border.
+
+    rows, whole: as of `augment`.
+    """
     if reach_px == 0:
         return images
-    side = images.shape[-1]
-    moves = torch.randint(0, 2 * reach_px + 1, (images.shape[0], 2), generator=rng)
+    side, size = images.shape[-1], whole or len(images)
+    moves = torch.randint(0, 2 * reach_px + 1, (size, 2), generator=rng, device=rng.device)[rows]
     padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
     moved = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)]
     return torch.stack(moved).reshape(images.shape)

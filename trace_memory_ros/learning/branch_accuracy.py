@@ -11,7 +11,9 @@ from torch import Tensor
 
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.dataset import UnpairedSet
+from trace_memory_ros.learning.progress import Judged
 from trace_memory_ros.learning.references import RelativeReferences
+from trace_memory_ros.measure.accuracy import ANNOTATED, TWINS, Accuracy
 from trace_memory_ros.observation.periods import ticks_in
 
 PROBE_EVERY_MS = 1_000
@@ -28,7 +30,7 @@ class ChunkModel(Protocol):
 
 def branch_accuracy(
     model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000
-) -> float | None:
+) -> Accuracy | None:
     """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance.
 
     Without twins: see `label_accuracy`, over as many episodes; None where no decision can be judged.
@@ -36,7 +38,16 @@ def branch_accuracy(
     if builder.references is not None:
         return label_accuracy(model, builder, builder.references, clock_factor, 2 * pairs)
     counted = range(min(pairs, builder.data.pairs))
-    return float(torch.cat([decisions_right(model, builder, pair, clock_factor).flatten() for pair in counted]).mean())
+    right = torch.cat([decisions_right(model, builder, pair, clock_factor).flatten() for pair in counted])
+    return Accuracy.of(int(right.sum()), len(right), TWINS)
+
+
+def judge(model: ChunkModel, builder: BatchBuilder | None, clock_factor: float = 1.0, pairs: int = 1_000) -> Judged:
+    """Accuracy of a model in eval mode and, where no twins make that say it all, its chunk error."""
+    if builder is None:
+        return Judged(None, None)
+    error = None if builder.references is None else chunk_error(model, builder, clock_factor)
+    return Judged(branch_accuracy(model, builder, clock_factor, pairs), error)
 
 
 @torch.no_grad()
@@ -69,17 +80,18 @@ def label_accuracy(
     references: RelativeReferences,
     clock_factor: float = 1.0,
     episodes: int = 1_000,
-) -> float | None:
+) -> Accuracy | None:
     """Share of right decisions, each answer counting alike; chance is one over the number of answers.
 
     Right is a chunk that is nearer to the mean expert chunk of the training episodes with the same answer at that
     branch than to that of those with another. None where nothing can be judged.
     """
-    right: dict[tuple[int, int], list[bool]] = {}
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
     for indices in _alike(builder, _some(builder, episodes)):
         for branch, answer, verdict in label_verdicts(model, builder, references, indices, clock_factor):
-            right.setdefault((branch, answer), []).append(verdict)
-    return float(np.mean([np.mean(verdicts) for verdicts in right.values()])) if right else None
+            right, count = found.get((branch, answer), (0, 0))
+            found[branch, answer] = right + verdict, count + 1
+    return Accuracy(found, references.labels) if found else None
 
 
 @torch.no_grad()
@@ -121,8 +133,11 @@ def chunk_error(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 
     return total / max(count, 1.0)
 
 
-def fit_references(builder: BatchBuilder, channels: Sequence[int]) -> RelativeReferences:
-    """What the builder's episodes did at each branch; channels `(A,)`: state channel that an action moves, or -1."""
+def fit_references(builder: BatchBuilder, channels: Sequence[int], labels: str = ANNOTATED) -> RelativeReferences:
+    """What the builder's episodes did at each branch; channels `(A,)`: state channel that an action moves, or -1.
+
+    labels: where their answers come from.
+    """
     statistics = builder.statistics
     decisions = []
     for index, episode in enumerate(builder.data.episodes):
@@ -134,7 +149,7 @@ def fit_references(builder: BatchBuilder, channels: Sequence[int]) -> RelativeRe
         for branch, answer in enumerate(episode.demo.answers):
             decisions.append((branch, answer, chunks[0, branch], batch.valid[0, branch], batch.raw_state[0, branch]))
     mean, std = torch.from_numpy(statistics.action_mean), torch.from_numpy(statistics.action_std)
-    return RelativeReferences.fit(decisions, channels, mean, std)
+    return RelativeReferences.fit(decisions, channels, mean, std, labels)
 
 
 def _some(builder: BatchBuilder, count: int) -> list[int]:

@@ -27,6 +27,7 @@ from trace_memory_ros.learning.dataset import (
 )
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
@@ -78,34 +79,46 @@ class Design:
         return ACTION_SHARE * least_spread(units, self.spread)
 
 
-def prepare(design: Design, training: Pairs, held_out: Pairs) -> Data:
-    """Batch builders over the train and held-out splits, both with the train split's statistics."""
+def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: Pairs = ()) -> Data:
+    """Batch builders over the splits, all with the train split's statistics; none over an empty one."""
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
     clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
-    train_set, held_set = (TrainingSet.build(pairs, path, px) for pairs in (training, held_out))
+    train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk)
-    return Data(builder, replace(builder, data=held_set))
+    others = (
+        replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
+    )
+    return Data(builder, *others)
 
 
 def prepare_unpaired(
     design: Design,
     state: Standardiser,
     training: Sequence[Demonstration],
-    held_out: Sequence[Demonstration],
+    validation: Sequence[Demonstration] = (),
+    held_out: Sequence[Demonstration] = (),
+    labels: str = ANNOTATED,
 ) -> Data:
-    """Batch builders over the splits, both with the train split's statistics and branch references."""
+    """Batch builders over the splits, all with the train split's statistics and branch references.
+
+    None over an empty split. labels: where the answers come from.
+    """
     spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
     path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
     apart = answers_diverge(training, spread, period_ms)
-    train_set, held_set = (UnpairedSet.build(demos, path, px, spread, apart) for demos in (training, held_out))
-    clock = UpdateClock(design.clock)
+
+    def batches_of(demos: Sequence[Demonstration]) -> UnpairedSet:
+        return UnpairedSet.build(demos, path, px, spread, apart)
+
+    train_set, clock = batches_of(training), UpdateClock(design.clock)
     builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock, design.least_action), clock, design.chunk)
-    builder = replace(builder, references=fit_references(builder, action_channels(design)))
-    return Data(builder, replace(builder, data=held_set))
+    builder = replace(builder, references=fit_references(builder, action_channels(design), labels))
+    others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
+    return Data(builder, *others)
 
 
 def action_channels(design: Design) -> list[int]:

@@ -7,41 +7,46 @@ import sys
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from trace_memory_ros.learning.progress import JOINT, Reporter
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Reporter
 from trace_memory_ros.learning.progress import Progress as Step
+from trace_memory_ros.learning.recipe import Recipe
 
 console = Console()
+PHASES = {MEMORY: "memory first (steps at most)", JOINT: "all together (steps)"}
 
 
 def bar() -> Progress:
-    """A progress bar with counts and times."""
+    """A progress bar with counts, the time so far and the time left."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
+    return Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
 
 
-def line_of(step: Step, found: bool = False) -> str:
-    """One line of the log; what was not measured is left out. found: decisions were found, not annotated."""
+def line_of(step: Step) -> str:
+    """One line of the log; what was not measured is left out."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
     parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
-    accuracies = {"train": step.train_branch_accuracy, "held out": step.held_out_branch_accuracy}
-    known = [f"{name} {value:.2f}" for name, value in accuracies.items() if value is not None]
+    accuracies = {"train": step.train_branch_accuracy, "validation": step.validation_branch_accuracy}
+    known = [f"{name} {value}" for name, value in accuracies.items() if value is not None]
     if known:
-        parts.append(f"branch accuracy{' (found)' if found else ''}: {', '.join(known)}")
-    if step.held_out_chunk_error is not None:
-        parts.append(f"held-out chunk error {step.held_out_chunk_error:.4f}")
+        parts.append(f"branch accuracy: {', '.join(known)}")
+    if step.validation_chunk_error is not None:
+        parts.append(f"validation chunk error {step.validation_chunk_error:.4f}")
     return "  ".join([*parts, *(f"{name} {value:.4f}" for name, value in step.losses.items())])
 
 
 class TrainingReport(Reporter):
-    """Prints the lines of a training under a bar of its joint phase's steps. A context manager.
+    """Prints the lines of a training under a bar for each phase. A context manager.
 
-    found: decisions were found, not annotated.
+    The memory's phase ends when the memory has learned: its bar counts to the steps that an attempt has at most.
     """
 
-    def __init__(self, steps: int, found: bool = False) -> None:
-        self._found = found
+    def __init__(self, recipe: Recipe) -> None:
+        first = recipe.memory_first
         self._bar = bar()
-        self._task = self._bar.add_task("training (steps)", total=steps)
+        steps = {MEMORY: len(first.clock_factors) * first.stage_steps, JOINT: recipe.steps}
+        self._tasks = {
+            phase: self._bar.add_task(PHASES[phase], total=total, start=False) for phase, total in steps.items()
+        }
 
     def __enter__(self) -> TrainingReport:
         self._bar.start()
@@ -51,15 +56,29 @@ class TrainingReport(Reporter):
         self._bar.stop()
 
     def progress(self, line: Step) -> None:
-        """Print the line; one of the joint phase moves the bar."""
+        """Move the phase's bar and print the line."""
         if line.phase == JOINT:
-            self._bar.update(self._task, completed=line.step)
-        console.print(line_of(line, self._found), highlight=False)
+            self._bar.update(self._tasks[MEMORY], visible=False)
+        self._moved(line.phase, line.step)
+        console.print(line_of(line), highlight=False)
 
-    def resumed(self, step: int, steps: int) -> None:
+    def held_out(self, found: Judged) -> None:
+        """Print it."""
+        for what, value in (("branch accuracy", found.accuracy), ("chunk error", found.chunk_error)):
+            if value is not None:
+                text = f"{value:.4f}" if isinstance(value, float) else str(value)
+                console.print(f"held-out {what}, never looked at before: {text}", highlight=False)
+
+    def resumed(self, phase: str, step: int, steps: int | None) -> None:
         """Say so."""
-        self._bar.update(self._task, completed=step)
-        console.print(f"resumed at step {step} of {steps}", highlight=False)
+        self._moved(phase, step)
+        console.print(f"resumed {phase} phase at step {step}" + (f" of {steps}" if steps else ""), highlight=False)
+
+    def _moved(self, phase: str, step: int) -> None:
+        task = self._tasks[phase]
+        if not self._bar.tasks[task].started:
+            self._bar.start_task(task)
+        self._bar.update(task, completed=step)
 
 
 def command() -> str:

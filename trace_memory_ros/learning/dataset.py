@@ -123,7 +123,8 @@ class Statistics:
 
     def normalise_actions(self, actions: Tensor) -> Tensor:
         """Actions `(..., A)` in standard deviations from the train split's mean."""
-        return (actions - torch.from_numpy(self.action_mean)) / torch.from_numpy(self.action_std)
+        mean, std = (torch.from_numpy(part).to(actions.device) for part in (self.action_mean, self.action_std))
+        return (actions - mean) / std
 
 
 def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float64]:

@@ -17,8 +17,8 @@ class Demonstration:
     scene: episodes of one scene are never on both sides of a split; counterfactual twins are two episodes of one scene
     with unlike answers. stamps_ns `(T,)`: of the ticks, rising. images: frames by camera. state `(T, d_s)` in SI
     units, actions `(T, A)`, NaN where there is none. decision_ticks: at which only earlier evidence shows what to do,
-    in order; may be empty. answers: what was right at each, as a number. found: nobody annotated them.
-    usable: `(T,)` bool, ticks whose observation was whole; None for all. At the others images and state repeat the tick before. shown: `(T,)` bool, ticks of a show
+    in order; may be empty. answers: what was right at each, as a number. usable: `(T,)` bool, ticks whose observation
+    was whole; None for all. At the others images and state repeat the tick before. shown: `(T,)` bool, ticks of a show
     too brief for a coarse clock; None for no such tick. Raises ValueError unless there is an answer to each decision.
     """
 
@@ -32,7 +32,6 @@ class Demonstration:
     answers: tuple[int, ...] = ()
     usable: NDArray[np.bool_] | None = None
     shown: NDArray[np.bool_] | None = None
-    found: bool = False
 
     def __post_init__(self) -> None:
         if len(self.answers) != len(self.decision_ticks):

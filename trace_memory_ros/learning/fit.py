@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +16,35 @@ from trace_memory_ros.files import atomic, outputs
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import Data
+from trace_memory_ros.learning.branch_accuracy import judge
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.console import TrainingReport
-from trace_memory_ros.learning.found import named
+from trace_memory_ros.learning.hardware import CPU, Hardware
+from trace_memory_ros.learning.keeping import Keeper, Kept
+from trace_memory_ros.learning.logs import RunLog
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress, Reporter
+from trace_memory_ros.learning.optimise import Feed
+from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Progress, Reporter, Reporters
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import RunConfig
+from trace_memory_ros.learning.stage_times import StageTimes
 from trace_memory_ros.learning.trainer import Trainer
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 
 REPORT_EVERY = 50
 KEPT = "training.safetensors"
-"""The joint phase as far as it came."""
+"""The training as far as it came."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training gave. last: end of the joint phase.
+    """What a training gave. last: end of the joint phase. held_out: on episodes that nothing looked at before.
 
     memory: end of the memory-first phase; None where there was none: no weights to learn, resumed, taken from a file.
-    memory_s, joint_s: wall time of the phases, memory_cpu_s, joint_cpu_s: CPU time.
+    memory_s, joint_s: wall time of the phases, memory_cpu_s, joint_cpu_s: CPU time. hardware, processes: what it was
+    trained on. times: where each phase's time went, see `StageTimes`.
     """
 
     agent: Agent
@@ -45,10 +54,14 @@ class Fitted:
     seed: int
     memory: Progress | None
     last: Progress
+    held_out: Judged
     memory_s: float
     memory_cpu_s: float
     joint_s: float
     joint_cpu_s: float
+    hardware: Hardware = CPU
+    processes: int = 1
+    times: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def memory_steps(self) -> int:
@@ -62,19 +75,23 @@ class Fitted:
 
     def figures(self) -> dict[str, Any]:
         """What a summary says of the training."""
-        figures = {
-            "train_branch_accuracy": self.last.train_branch_accuracy,
-            "held_out_branch_accuracy": self.last.held_out_branch_accuracy,
-            "held_out_episodes": len(self.data.held_out.data.episodes),
+        return {
+            "train_branch_accuracy": plain_accuracy(self.last.train_branch_accuracy),
+            "validation_branch_accuracy": plain_accuracy(self.last.validation_branch_accuracy),
+            "held_out_branch_accuracy": plain_accuracy(self.held_out.accuracy),
+            **{f"{name}_episodes": 0 if b is None else len(b.data.episodes) for name, b in self.data._asdict().items()},
             "losses": self.last.losses,
             "parameters": {name: sum(p.numel() for p in part.parameters()) for name, part in self.parts().items()},
             "memory_steps": self.memory_steps,
             "attempts": self.attempts,
             "memory_s": self.memory_s,
             "joint_s": self.joint_s,
+            "memory_cpu_s": self.memory_cpu_s,
+            "joint_cpu_s": self.joint_cpu_s,
             "training_minutes": (self.memory_s + self.joint_s) / 60.0,
+            "hardware": {**self.hardware.to_dict(), "processes": self.processes},
+            "stages": dict(self.times),
         }
-        return named(figures, self.data.found)
 
     def parts(self) -> dict[str, torch.nn.Module]:
         """Encoder, memory and policy by name."""
@@ -109,30 +126,40 @@ def fit(
     report: Reporter | None = None,
     save_to: Path | None = None,
     resume: bool = False,
+    hardware: Hardware = CPU,
+    group: Group = ALONE,
 ) -> Fitted:
-    """Train a design on data; every random choice follows from `seed`.
+    """Train a design on data; every random choice follows from `seed`. Held-out episodes are looked at when it is done.
 
     start: checkpoint to take the policy from. memory_file: encoder and memory that a run of the same data and seed
-    kept are taken from it, or trained and kept there. save_to: file that the joint phase is saved to as it goes; with
-    `resume` it goes on from there, if the file is there. Raises ValueError where that was written by another run.
+    kept are taken from it, or trained and kept there. save_to: file that the training is saved to as it goes, and when
+    it is asked to stop (Ctrl-C, SIGTERM); with `resume` it goes on from there, if the file is there. group: processes
+    that all call this alike, each with its share of every batch. Raises ValueError where the file was written by
+    another run, Stopped, FloatingPointError where a loss is no number, and MemoryError, all in words for people.
     """
-    report = report or Reporter()
-    agent = new_agent(design, data, seed, start)
-    trainer = Trainer(agent, data.training, data.held_out, recipe, seed)
-    begun = _Now()
-    memory = None
-    if resume and save_to is not None and save_to.exists():
-        trainer.load(save_to)
-        report.resumed(trainer.step, recipe.steps)
-    elif list(agent.memory.parameters()):
-        memory = _learn_or_take_memory(agent, data, recipe, seed, memory_file, report)
-        if save_to is not None:
-            trainer.save(save_to)
-    between = _Now()
-    last = trainer.run(report.progress, REPORT_EVERY, save_to)
-    agent.eval()
+    report = report if report is not None and group.writes else Reporter()
+    keeper = Keeper(seed, recipe, save_to, group)
+    agent = new_agent(design, data, seed, start).place(hardware, group)
+    first, joint = (Feed(hardware, group, StageTimes(hardware.wait)) for _ in range(2))
+    trainer = Trainer(agent, data.training, data.validation, recipe, seed, joint, keeper)
+    kept = keeper.read() if resume else None
+    begun, memory = _Now(), None
+    with keeper.listening() if save_to is not None else nullcontext():
+        if kept is not None and kept.phase == JOINT:
+            trainer.restore(kept)
+            report.resumed(JOINT, trainer.step, recipe.steps)
+        elif list(agent.memory.parameters()):
+            memory = _learn_or_take_memory(agent, data, recipe, memory_file, report, first, keeper, kept)
+            trainer.save()
+        between = _Now()
+        last = trainer.run(report.progress, REPORT_EVERY)
+    agent.eval().place(CPU)
     end = _Now()
-    return Fitted(agent, design, data, recipe, seed, memory, last, *between.since(begun), *end.since(between))
+    times = {name: feed.times.figures() for name, feed in ((MEMORY, first), (JOINT, joint)) if feed.times.steps}
+    spent = (*between.since(begun), *end.since(between))
+    held_out = judge(agent, data.held_out) if group.writes else Judged(None, None)
+    report.held_out(held_out)
+    return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
 
 
 def claim_folder(folder: Path, resume: bool) -> None:
@@ -141,23 +168,41 @@ def claim_folder(folder: Path, resume: bool) -> None:
         outputs.claim(folder, "trace-memory train")
 
 
-def fit_shown(config: RunConfig, design: Design, recipe: Recipe, data: Data, folder: Path, resume: bool) -> Fitted:
-    """Train what `config` asks for in the terminal's sight; the joint phase is kept in `folder` as it goes."""
+def fit_shown(
+    config: RunConfig,
+    design: Design,
+    recipe: Recipe,
+    data: Data,
+    folder: Path,
+    resume: bool,
+    hardware: Hardware = CPU,
+    group: Group = ALONE,
+) -> Fitted:
+    """Train what `config` asks for in the terminal's sight; it is kept and logged in `folder` as it goes."""
     start = load(config.policy.start) if config.policy.start else None
-    kept = folder / KEPT
-    with TrainingReport(recipe.steps, data.found) as report:
-        return fit(design, data, recipe, config.seed, start=start, report=report, save_to=kept, resume=resume)
+    how: dict[str, Any] = dict(start=start, save_to=folder / KEPT, resume=resume, hardware=hardware, group=group)
+    if not group.writes:
+        return fit(design, data, recipe, config.seed, **how)
+    with TrainingReport(recipe) as shown, RunLog(folder, resume) as log:
+        return fit(design, data, recipe, config.seed, report=Reporters(shown, log), **how)
 
 
 def _learn_or_take_memory(
-    agent: Agent, data: Data, recipe: Recipe, seed: int, file: Path | None, report: Reporter
+    agent: Agent,
+    data: Data,
+    recipe: Recipe,
+    file: Path | None,
+    report: Reporter,
+    feed: Feed,
+    keeper: Keeper,
+    kept: Kept | None,
 ) -> Progress | None:
     """Train encoder and memory, or take them from `file`; the end of the training, None where there was none."""
     parts = {"encoder": agent.encoder, "memory": agent.memory}
     if file is not None and file.exists():
-        kept = load_file(file)
+        found = load_file(file)
         for name, part in parts.items():
-            part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in kept.items() if k.startswith(f"{name}.")})
+            part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in found.items() if k.startswith(f"{name}.")})
         return None
     log: list[Progress] = []
 
@@ -165,13 +210,19 @@ def _learn_or_take_memory(
         log.append(line)
         report.progress(line)
 
-    learn_memory(agent, data.training, data.held_out, recipe, seed, noted)
-    if file is not None:
+    if kept is not None:
+        report.resumed(MEMORY, int(kept.place["total"]), None)
+    learn_memory(agent, data.training, data.validation, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept)
+    if file is not None and keeper.group.writes:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic.replacing(file) as partial:
-            tensors = {f"{n}.{k}": v.contiguous() for n, part in parts.items() for k, v in part.state_dict().items()}
-            save_file(tensors, partial)
+            save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
     return log[-1] if log else None
+
+
+def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    """As a summary holds it."""
+    return None if accuracy is None else accuracy.to_dict()
 
 
 class _Now:

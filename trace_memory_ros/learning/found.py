@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.moments import words
 from trace_memory_ros.moments.find import FEWEST_EPISODES, Found, Occurrence, Search, find
 from trace_memory_ros.moments.groups import UNCLEAR
 from trace_memory_ros.moments.recorded import Recorded
@@ -19,25 +19,19 @@ PICTURE_PX = 16
 """Side of the pictures that episodes are compared by, where no backbone looks at them."""
 MOST_EPISODES = 200
 """Compared with one another; what they show is then looked for in the others."""
-ACCURACY, FOUND_ACCURACY = "branch_accuracy", "found_branch_accuracy"
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What was found. training, held_out: the episodes with it. moments: None where they are too few to compare.
+    """Episodes with the decisions that were found, none where there are none.
 
-    ways: number of answers of all kinds of moments.
+    sides: as they were given, the first one searched. labels: of the answers, in words. moments: None where nothing was
+    searched, episodes being too few, or not to be.
     """
 
-    training: list[Demonstration]
-    held_out: list[Demonstration]
-    moments: Found | None
-    answers: int
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a moment that needs a memory."""
-        return self.answers > 0
+    sides: list[list[Demonstration]]
+    labels: tuple[str, ...] = ()
+    moments: Found | None = None
 
 
 def recorded(demo: Demonstration, period_ms: int) -> Recorded:
@@ -54,19 +48,20 @@ def _flat(frames: Frames) -> NDArray[np.uint8]:
 
 
 def find_decisions(
-    training: Sequence[Demonstration],
-    held_out: Sequence[Demonstration],
+    sides: Sequence[Sequence[Demonstration]],
     period_ms: int,
     least_state: NDArray[np.float64],
     least_action: NDArray[np.float64],
+    action_names: Sequence[str],
     search: Search | None = None,
 ) -> Decisions:
     """The demonstrations with the decisions that only the past tells, without what was annotated.
 
-    Held-out episodes play no part in what is found: each is told by the training episodes that look like it.
+    sides: training, and others that play no part in what is found: each of their episodes is told by the training
+    episodes that look like it.
     """
-    search = search or Search()
-    bare = without_decisions(training, held_out)
+    search, bare = search or Search(), without_decisions(sides)
+    training = bare.sides[0]
     if len(training) < FEWEST_EPISODES:
         return bare
     order = np.random.default_rng(search.seed).permutation(len(training))[:MOST_EPISODES]
@@ -75,22 +70,30 @@ def find_decisions(
     numbers = answer_numbers(moments)
     if not numbers:
         return replace(bare, moments=moments)
-    told = [
-        with_decisions(
-            demo,
-            moments.of_episode(compared[i]) if i in compared else moments.in_episode(recorded(demo, period_ms)),
-            numbers,
-        )
-        for i, demo in enumerate(bare.training)
+
+    def told(demo: Demonstration, place: int | None) -> Demonstration:
+        seen = moments.in_episode(recorded(demo, period_ms)) if place is None else moments.of_episode(place)
+        return with_decisions(demo, seen, numbers)
+
+    done = [
+        [told(demo, None if side else compared.get(i)) for i, demo in enumerate(demos)]
+        for side, demos in enumerate(bare.sides)
     ]
-    held = [with_decisions(demo, moments.in_episode(recorded(demo, period_ms)), numbers) for demo in bare.held_out]
-    return Decisions(told, held, moments, len(numbers))
+    return Decisions(done, answer_labels(moments, numbers, action_names), moments)
 
 
-def without_decisions(training: Sequence[Demonstration], held_out: Sequence[Demonstration]) -> Decisions:
+def without_decisions(sides: Sequence[Sequence[Demonstration]]) -> Decisions:
     """The demonstrations without any."""
-    sides = ([replace(demo, decision_ticks=(), answers=()) for demo in demos] for demos in (training, held_out))
-    return Decisions(*sides, None, 0)
+    return Decisions([[replace(demo, decision_ticks=(), answers=()) for demo in demos] for demos in sides])
+
+
+def answer_labels(
+    moments: Found, numbers: Mapping[tuple[int, int], int], action_names: Sequence[str]
+) -> tuple[str, ...]:
+    """The answers in words, by their numbers: the moment, and the way taken there."""
+    return tuple(
+        f"{kind + 1}{words.way_names(moments, moments.kinds[kind], action_names)[way]}" for kind, way in numbers
+    )
 
 
 def answer_numbers(moments: Found) -> dict[tuple[int, int], int]:
@@ -113,9 +116,4 @@ def with_decisions(
         if one.way != UNCLEAR and (one.kind, one.way) in numbers and next_.size:
             decisions.setdefault(int(next_[0]), numbers[one.kind, one.way])
     ticks = tuple(sorted(decisions))
-    return replace(demo, decision_ticks=ticks, answers=tuple(decisions[tick] for tick in ticks), found=True)
-
-
-def named(figures: Mapping[str, Any], found: bool) -> dict[str, Any]:
-    """Figures whose accuracies say that their decisions were found, where they were."""
-    return {key.replace(ACCURACY, FOUND_ACCURACY) if found else key: value for key, value in figures.items()}
+    return replace(demo, decision_ticks=ticks, answers=tuple(decisions[tick] for tick in ticks))

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
+from torch import nn
 
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.build import reinitialise
-from trace_memory_ros.learning.optimise import descend, draw_batch
+from trace_memory_ros.learning.keeping import Keeper, Kept
+from trace_memory_ros.learning.optimise import Built, Feed, Sampling, Together, descend
+from trace_memory_ros.learning.out_of_memory import naming_the_setting
 from trace_memory_ros.learning.progress import MEMORY, Progress
+from trace_memory_ros.learning.read_ahead import read_ahead
+from trace_memory_ros.learning.readings import readings
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 
 ATTEMPT_SEEDS = 1_000_003
@@ -25,45 +29,53 @@ class Stage:
     """What is learned from, at how coarse a clock, for how many steps at most, at what share of the learning rate."""
 
     training: BatchBuilder
-    held_out: BatchBuilder
+    validation: BatchBuilder | None
     clock_factor: float
     steps: int
     rate: float = 1.0
 
 
-def delay_stages(training: BatchBuilder, held_out: BatchBuilder, first: MemoryFirst) -> list[Stage]:
+def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
     """The curriculum on the delay alone: all episodes at each clock factor in turn."""
-    return [Stage(training, held_out, factor, first.stage_steps) for factor in first.clock_factors]
+    return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors]
 
 
 def learn_memory(
     agent: Agent,
     training: BatchBuilder,
-    held_out: BatchBuilder,
+    validation: BatchBuilder | None,
     recipe: Recipe,
     seed: int,
     report: Callable[[Progress], None],
     stages: Sequence[Stage] = (),
     head: Callable[[Agent], AuxiliaryHead] = AuxiliaryHead,
+    feed: Feed | None = None,
+    keeper: Keeper | None = None,
+    kept: Kept | None = None,
 ) -> AuxiliaryHead:
     """Train encoder and memory in place until the last stage is mastered, or its steps are spent.
 
-    stages: by default `delay_stages`. Returns encoder and memory under the `head` they were trained with.
+    stages: by default `delay_stages`. kept: where this phase was when the keeper kept it, to go on there. Returns
+    encoder and memory under the `head` they were trained with. Raises as `Trainer.run` does.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
-    never discover the cue, or learn episodes by heart; held-out decisions show it, and they start again from
-    other initial weights.
+    never discover the cue, or learn episodes by heart; validation decisions show it, and they start again from
+    other initial weights. Without a validation split training decisions show the first of these.
     """
-    stages = stages or delay_stages(training, held_out, recipe.memory_first)
-    for attempt in range(1, recipe.memory_first.attempts + 1):
+    stages = stages or delay_stages(training, validation, recipe.memory_first)
+    feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
+    begun = int(kept.place["attempt"]) if kept else 1
+    for attempt in range(begun, recipe.memory_first.attempts + 1):
         drawn = seed + ATTEMPT_SEEDS * (attempt - 1)
         torch.manual_seed(drawn)
         if attempt > 1:
             reinitialise(agent, training)
-        run = _Attempt(head(agent), recipe, drawn, report, stages, attempt)
-        for number in range(len(stages)):
-            run.learn(number)
+        run = _Attempt(head(agent), recipe, drawn, report, stages, attempt, feed, keeper)
+        if kept is not None and attempt == begun:
+            run.restore(kept)
+        while run.stage < len(stages):
+            run.learn()
         if run.learned:
             break
     return run.model
@@ -72,7 +84,8 @@ def learn_memory(
 class _Attempt:
     """Training from one set of initial weights. total: steps so far, of all stages.
 
-    learned: whether enough held-out decisions are right, where there are any.
+    stage, step: where it is. mastered_at: the step at which the stage was mastered. learned: whether enough validation
+    decisions are right, or training decisions where there are no others.
     """
 
     def __init__(
@@ -83,56 +96,92 @@ class _Attempt:
         report: Callable[[Progress], None],
         stages: Sequence[Stage],
         attempt: int,
+        feed: Feed,
+        keeper: Keeper,
     ) -> None:
         self.model, self.recipe, self.seed, self.report = model, recipe, seed, report
-        self.stages, self.attempt, self.total, self.learned = stages, attempt, 0, True
+        self.stages, self.attempt, self.feed, self.keeper = stages, attempt, feed, keeper
+        self.total = self.stage = self.step = 0
+        self.mastered_at: int | None = None
+        self.learned = True
+        self.learner = Together(model, feed.group)
         agent, first = model.agent, recipe.memory_first
         parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
         self.optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
 
-    def learn(self, number: int) -> None:
-        """One stage, until it is mastered or its steps are spent; the last one settles for some steps more."""
-        first, stage = self.recipe.memory_first, self.stages[number]
+    def learn(self) -> None:
+        """The rest of a stage, until it is mastered or its steps are spent; the last settles for some steps more."""
+        first, stage, number = self.recipe.memory_first, self.stages[self.stage], self.stage
         settle = first.settle_steps if number == len(self.stages) - 1 else 0
-        mastered_at = None
         for group in self.optimiser.param_groups:
             group["lr"] = first.learning_rate * stage.rate
-        for step in range(1, stage.steps + 1):
-            losses = self._step(number, step)
-            if step % first.check_steps == 0:
-                progress = self._check(stage, losses)
-                train = progress.train_branch_accuracy
-                mastered = train is not None and train >= first.enough
-                mastered_at = mastered_at or (step if mastered else None)
-                if mastered_at and step >= mastered_at + settle:
-                    break
+        sizes = (first.batch_pairs, first.reads, first.shares)
+        sampling = Sampling(stage.training, self.recipe, stage.clock_factor, *sizes, pictures=False)
 
-    def _step(self, number: int, step: int) -> dict[str, float]:
-        first, stage = self.recipe.memory_first, self.stages[number]
-        self.model.agent.memory.anneal((number + step / stage.steps) / len(self.stages))
-        rng = np.random.default_rng([self.seed, 1, number, step])
-        batch = draw_batch(
-            stage.training,
-            self.recipe,
-            rng,
-            stage.clock_factor,
-            first.batch_pairs,
-            first.reads,
-            first.shares,
-            pictures=False,
-        )
-        losses = descend(self.model, self.optimiser, batch, self.recipe, self.total)
+        def make(step: int) -> Built:
+            return self.feed.built(sampling, (self.seed, 1, number, step))
+
+        steps = range(self.step + 1, stage.steps + 1)
+        with naming_the_setting(self.recipe, MEMORY), read_ahead(make, steps, self.feed.hardware.loaders) as batches:
+            for step in steps:
+                built = self.feed.next(batches)
+                losses = self._descend(sampling, built, step)
+                self.step = step
+                if step % first.check_steps == 0:
+                    mastered = self._check(stage, losses, built)
+                    self.mastered_at = self.mastered_at or (step if mastered else None)
+                    if self.mastered_at and step >= self.mastered_at + settle:
+                        break
+                    if self.keeper.due:
+                        self.save()
+                self.keeper.stop_if_asked(
+                    self.feed.hardware.device, self.save, f"step {self.total} of the memory phase"
+                )
+        self.stage, self.step, self.mastered_at = number + 1, 0, None
+
+    def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
+        self.model.agent.memory.anneal((self.stage + step / self.stages[self.stage].steps) / len(self.stages))
+        batch = self.feed.given(sampling, built)
+        losses = descend(self.learner, self.optimiser, batch, self.recipe, self.total, built.episodes, self.feed)
         self.total += 1
+        self.feed.times.stepped(built.ticks)
         return losses
 
-    def _check(self, stage: Stage, losses: dict[str, float]) -> Progress:
+    def _check(self, stage: Stage, losses: dict[str, float], built: Built) -> bool:
+        """Whether the stage is mastered, as the first of several processes finds it."""
+        mastered = False
+        if self.feed.group.writes:
+            progress = self._progress(stage, losses, built)
+            train = progress.train_branch_accuracy
+            mastered = train is not None and train.value >= self.recipe.memory_first.enough
+            self.report(progress)
+        found = self.feed.group.of_first([float(mastered), float(self.learned)], self.feed.hardware.device)
+        self.learned = bool(found[1])
+        return bool(found[0])
+
+    def _progress(self, stage: Stage, losses: dict[str, float], built: Built) -> Progress:
         model, factor, first = self.model, stage.clock_factor, self.recipe.memory_first
         model.eval()
         train = branch_accuracy(model, stage.training, factor, first.check_pairs)
-        held = branch_accuracy(model, stage.held_out, factor, first.check_pairs)
-        error = None if stage.held_out.references is None else chunk_error(model, stage.held_out, factor)
+        found = judge(model, stage.validation, factor, first.check_pairs)
+        figures = self.feed.figures(self.optimiser) | readings(model.agent, built.batch)
         model.train()
-        self.learned = held is None or held >= first.least
-        progress = Progress(MEMORY, self.total, factor, losses, train, held, error, self.attempt)
-        self.report(progress)
-        return progress
+        decided = found.accuracy or train
+        self.learned = decided is None or decided.value >= first.least
+        return Progress(MEMORY, self.total, factor, losses, train, *found, self.attempt, figures)
+
+    def save(self) -> None:
+        """Keep all that the rest of the phase depends on."""
+        names = ("attempt", "stage", "step", "total", "mastered_at", "learned")
+        place = {name: getattr(self, name) for name in names}
+        self.keeper.write(MEMORY, place, self._modules, self.optimiser)
+
+    def restore(self, kept: Kept) -> None:
+        """Go on where it was kept."""
+        kept.into(self._modules, self.optimiser)
+        for name, value in kept.place.items():
+            setattr(self, name, value)
+
+    @property
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.model.agent.encoder, "memory": self.model.agent.memory, "head": self.model.head}

@@ -3,21 +3,93 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.hardware import CPU, Hardware
+from trace_memory_ros.learning.processes import ALONE, Group
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
+from trace_memory_ros.learning.stage_times import AUGMENT, BACKWARD, BUILD, DRAW, FORWARD, OPTIMISER, WAIT, StageTimes
 
 
 class Learner(Protocol):
     """A module that turns a batch into named, unweighted losses."""
 
     def losses(self, batch: EpisodeBatch) -> Losses: ...
+
+
+class Drawn(NamedTuple):
+    """A batch that was drawn: episodes, clock factors, read ticks and the noise's seed."""
+
+    indices: list[int]
+    factors: list[float]
+    reads: list[NDArray[np.int64]]
+    noise: int
+
+
+class Built(NamedTuple):
+    """A process's rows of a batch of `whole` episodes, before augmentation.
+
+    noise: seed of that. objective: seed of what a policy's objective draws itself: a latent, noise. ticks: how often
+    the memory is written or read. episodes: names.
+    """
+
+    batch: EpisodeBatch
+    rows: slice
+    whole: int
+    noise: int
+    ticks: int
+    episodes: tuple[str, ...]
+    objective: int = 0
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the batches of a phase or stage are drawn: `pairs` counterfactual pairs, or as many episodes without twins,
+    written at about `clock_factor` times the final update interval.
+
+    pictures: whether the policy's images are wanted.
+    """
+
+    builder: BatchBuilder
+    recipe: Recipe
+    clock_factor: float
+    pairs: int
+    reads: int
+    shares: ReadShares
+    pictures: bool = True
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Every random choice of a batch."""
+        recipe, episodes = self.recipe, self.builder.data.episodes
+        indices = self.builder.data.draw(rng, self.pairs)
+        spread = math.log1p(recipe.augmentation.clock_jitter)
+        factors = list(self.clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
+        ticks = [sample_reads(rng, episodes[i], self.reads, self.shares, recipe.branch_reach) for i in indices]
+        return Drawn(indices, factors, ticks, int(rng.integers(2**31)))
+
+    def build(self, drawn: Drawn, group: Group = ALONE) -> Built:
+        """This process's part of the batch."""
+        whole = len(drawn.indices)
+        rows = group.rows(whole)
+        longest = None if group.size == 1 else self.builder.longest(drawn.indices, drawn.factors)
+        mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
+        batch = self.builder.build(*mine, self.pictures, longest)
+        names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
+        return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
+
+    def augmented(self, built: Built, device: torch.device) -> EpisodeBatch:
+        """The batch on a device, perturbed there."""
+        noise = torch.Generator(device).manual_seed(built.noise)
+        return augment(built.batch.to(device), noise, self.recipe.augmentation, built.rows, built.whole)
 
 
 def draw_batch(
@@ -30,36 +102,97 @@ def draw_batch(
     shares: ReadShares,
     pictures: bool = True,
 ) -> EpisodeBatch:
-    """`pairs` random counterfactual pairs, or as many episodes without twins, augmented.
+    """A random batch as `Sampling` says, augmented."""
+    sampling = Sampling(builder, recipe, clock_factor, pairs, reads, shares, pictures)
+    return sampling.augmented(sampling.build(sampling.draw(rng)), torch.device("cpu"))
 
-    They are written at about `clock_factor` times the final update interval.
-    """
-    indices = builder.data.draw(rng, pairs)
-    spread = math.log1p(recipe.augmentation.clock_jitter)
-    factors = list(clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
-    ticks = [sample_reads(rng, builder.data.episodes[i], reads, shares, recipe.branch_reach) for i in indices]
-    noise = torch.Generator().manual_seed(int(rng.integers(2**31)))
-    return augment(builder.build(indices, factors, ticks, pictures), noise, recipe.augmentation)
+
+@dataclass(frozen=True)
+class Feed:
+    """Makes the batches of a phase: drawn and built ahead, augmented on the device when their step has come."""
+
+    hardware: Hardware = CPU
+    group: Group = ALONE
+    times: StageTimes = field(default_factory=StageTimes)
+
+    def built(self, sampling: Sampling, seed: Sequence[int]) -> Built:
+        """The batch that follows from `seed`, on the host; on any thread."""
+        with self.times.stage(DRAW):
+            rng = np.random.default_rng(list(seed))
+            drawn = sampling.draw(rng)
+            objective = int(rng.integers(2**31)) + self.group.rank
+        with self.times.stage(BUILD):
+            built = sampling.build(drawn, self.group)._replace(objective=objective)
+            return built._replace(batch=built.batch.pinned()) if self.hardware.device.type == "cuda" else built
+
+    def next(self, batches: Iterator[Built]) -> Built:
+        """The next batch, once it is there."""
+        with self.times.stage(WAIT):
+            return next(batches)
+
+    def figures(self, optimiser: torch.optim.Optimizer) -> dict[str, float]:
+        """What a line of the log says of the steps before it."""
+        return {"learning_rate": optimiser.param_groups[0]["lr"], "ticks_per_s": self.times.ticks_per_s}
+
+    def given(self, sampling: Sampling, built: Built) -> EpisodeBatch:
+        """The batch as the networks are given it."""
+        with self.times.stage(AUGMENT):
+            return sampling.augmented(built, self.hardware.device)
+
+
+class Together(nn.Module):
+    """A learner whose gradients are averaged over a group of processes."""
+
+    def __init__(self, learner: Learner, group: Group) -> None:
+        super().__init__()
+        self.group = group
+        self._parallel = group.together(_Objective(learner))
+
+    def losses(self, batch: EpisodeBatch) -> Losses:
+        """This process's share of each loss: their mean over the processes is the loss of the whole batch."""
+        losses: Losses = self._parallel(batch)
+        return losses
+
+
+class _Objective(nn.Module):
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.learner = learner
+
+    def forward(self, batch: EpisodeBatch) -> Losses:
+        return self.learner.losses(batch)
 
 
 def descend(
-    learner: Learner, optimiser: torch.optim.Optimizer, batch: EpisodeBatch, recipe: Recipe, step: int
+    learner: Learner,
+    optimiser: torch.optim.Optimizer,
+    batch: EpisodeBatch,
+    recipe: Recipe,
+    step: int,
+    episodes: Sequence[str] = (),
+    feed: Feed | None = None,
 ) -> dict[str, float]:
     """One step down the weighted sum of `learner`'s losses; returns them.
 
-    Raises FloatingPointError, before anything is changed, when the sum is not finite.
+    Raises FloatingPointError, before anything is changed, when the sum is not finite, naming the batch's `episodes`.
     """
-    losses = learner.losses(batch)
-    total = torch.stack([recipe.weight_of(name) * value for name, value in losses.items()]).sum()
-    if not torch.isfinite(total):
-        parts = {name: float(value.detach()) for name, value in losses.items()}
+    feed = feed or Feed()
+    with feed.times.stage(FORWARD):
+        losses = learner.losses(batch)
+        total = torch.stack([recipe.weight_of(name) * value for name, value in losses.items()]).sum()
+        values = feed.group.sum(torch.stack([value.detach().float() for value in losses.values()])) / feed.group.size
+        parts = dict(zip(losses, values.tolist(), strict=True))
+    if not all(map(math.isfinite, parts.values())):
+        where = f" in a batch of the episodes {', '.join(dict.fromkeys(episodes))}" if episodes else ""
         raise FloatingPointError(
-            f"the loss is {float(total.detach())} at step {step} ({parts}): lower the learning rate or look for NaN in "
-            "the demonstrations"
+            f"the loss is {sum(recipe.weight_of(name) * value for name, value in parts.items())} at step {step} "
+            f"({parts}){where}: look for NaN or values far off in these demonstrations, or lower the learning rate"
         )
-    optimiser.zero_grad(set_to_none=True)
-    total.backward()
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
-    optimiser.step()
-    return {name: float(value.detach()) for name, value in losses.items()}
+    with feed.times.stage(BACKWARD):
+        optimiser.zero_grad(set_to_none=True)
+        total.backward()
+    with feed.times.stage(OPTIMISER):
+        parameters = [p for group in optimiser.param_groups for p in group["params"]]
+        nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
+        optimiser.step()
+    return parts

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
+
+Pair = TypeVar("Pair")
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,16 @@ class Augmentation:
     signature_offset: float = 0.10
     signature_noise: float = 0.05
     clock_jitter: float = 0.25
+
+    def stronger(self, signature: float, state: float) -> Augmentation:
+        """The noise over signatures and states so many times as strong."""
+        return replace(
+            self,
+            state_offset=state * self.state_offset,
+            state_noise=state * self.state_noise,
+            signature_offset=signature * self.signature_offset,
+            signature_noise=signature * self.signature_noise,
+        )
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,7 @@ class MemoryFirst:
     clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
     delay in updates grows without changing the episode. A stage ends when the branch accuracy on training episodes
     reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step. attempts: how
-    often, at most, a memory that in the end gets less than `least` of the held-out decisions right is trained from
+    often, at most, a memory that in the end gets less than `least` of the validation decisions right is trained from
     other initial weights.
     """
 
@@ -79,6 +93,8 @@ class Recipe:
     pairs: int = 60
     held_out_pairs: int = 12
     first_held_out_seed: int = 100_000
+    validation_pairs: int = 12
+    first_validation_seed: int = 50_000
     memory_first: MemoryFirst = field(default_factory=MemoryFirst)
     steps: int = 1200
     batch_pairs: int = 6
@@ -98,9 +114,15 @@ class Recipe:
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
-        for name in ("pairs", "held_out_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
+        for name in ("pairs", "held_out_pairs", "validation_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Recipe.{name} = {getattr(self, name)}: must be at least 1")
+        if self.pairs > self.first_validation_seed or self.validation_seeds[-1] >= self.first_held_out_seed:
+            raise ValueError(
+                f"{self.pairs} training seeds from 0, {self.validation_pairs} validation seeds from "
+                f"{self.first_validation_seed} and held-out seeds from {self.first_held_out_seed}: no seed may be in "
+                "two splits, choose fewer pairs or other first seeds"
+            )
 
     @property
     def training_seeds(self) -> list[int]:
@@ -108,9 +130,24 @@ class Recipe:
         return list(range(self.pairs))
 
     @property
+    def validation_seeds(self) -> list[int]:
+        """Scenario seeds of the pairs that attempts are chosen by."""
+        return list(range(self.first_validation_seed, self.first_validation_seed + self.validation_pairs))
+
+    @property
     def held_out_seeds(self) -> list[int]:
-        """Scenario seeds of the held-out pairs."""
+        """Scenario seeds of the held-out pairs, which nothing is chosen by."""
         return list(range(self.first_held_out_seed, self.first_held_out_seed + self.held_out_pairs))
+
+    @property
+    def all_seeds(self) -> list[int]:
+        """Seeds of the training, validation and held-out splits; none is there twice."""
+        return self.training_seeds + self.validation_seeds + self.held_out_seeds
+
+    def by_split(self, pairs: Sequence[Pair]) -> list[Sequence[Pair]]:
+        """Pairs of `all_seeds`, in their order, by split."""
+        first, second = self.pairs, self.pairs + self.validation_pairs
+        return [pairs[:first], pairs[first:second], pairs[second:]]
 
     def weight_of(self, loss: str) -> float:
         """Weight of a named loss in the sum (TRACE eq. 38); 1 for the policy's own."""

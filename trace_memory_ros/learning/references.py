@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.policies.references import BranchActions, BranchReferences, decide
 
 
@@ -17,13 +18,14 @@ class RelativeReferences:
     """`references` of chunks as `relative` makes them; a label is an answer's number.
 
     channels `(A,)`: state channel that an action moves, -1 for none. action_mean, action_std `(A,)`: that channel's
-    value in normalised action units is `(state - action_mean) / action_std`.
+    value in normalised action units is `(state - action_mean) / action_std`. labels: where the answers come from.
     """
 
     references: BranchReferences
     channels: Tensor
     action_mean: Tensor
     action_std: Tensor
+    labels: str = ANNOTATED
 
     def relative(self, chunks: Tensor, raw_state: Tensor) -> Tensor:
         """Normalised chunks `(..., H, A)` as seen from the raw state `(..., d_s)` at their first tick.
@@ -52,6 +54,7 @@ class RelativeReferences:
         channels: Sequence[int],
         action_mean: Tensor,
         action_std: Tensor,
+        labels: str = ANNOTATED,
     ) -> RelativeReferences:
         """References from training decisions: branch, answer, normalised chunk `(H, A)`, valid `(H,)`, raw state."""
         empty = cls(BranchReferences(()), torch.tensor(channels), action_mean, action_std)
@@ -59,8 +62,8 @@ class RelativeReferences:
             BranchActions(str(i), str(answer), _with_gaps(empty.relative(chunk, state), valid), branch)
             for i, (branch, answer, chunk, valid, state) in enumerate(decisions)
         ]
-        return cls(BranchReferences(recorded), empty.channels, action_mean, action_std)
+        return cls(BranchReferences(recorded), empty.channels, action_mean, action_std, labels)
 
 
 def _with_gaps(chunk: Tensor, valid: Tensor) -> np.ndarray:
-    return torch.where(valid[:, None], chunk, torch.nan).numpy()
+    return torch.where(valid[:, None], chunk, torch.nan).cpu().numpy()

@@ -27,8 +27,8 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Wilson score interval of a proportion.
+def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -> Interval:
+    """Wilson score interval of a proportion; counts may be effective ones, which are not whole.
 
     Unlike a bootstrap it keeps its width at 0 % and 100 %: 20 of 20 gives 0.839 to 1, where resampling gives 1 to 1.
     Raises ValueError for counts that are no proportion. Source: Wilson, "Probable inference", JASA 22, 1927.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
@@ -55,7 +55,12 @@ class RunningScale(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread."""
+        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread.
+
+        Of processes that train together, each takes in what all have seen.
+        """
+        if distributed.is_available() and distributed.is_initialized():
+            values = _of_all(values)
         if values.numel() < 2:
             return
         self.passes += 1
@@ -63,6 +68,16 @@ class RunningScale(nn.Module):
         rate = torch.clamp(1.0 / self.passes, min=self.rate)
         self.variance += rate * (values.var() + (1 - rate) * (values.mean() - self.mean).square() - self.variance)
         self.mean += rate * (values.mean() - self.mean)
+
+
+def _of_all(values: Tensor) -> Tensor:
+    """The `(n,)` values of every process, one after the other."""
+    counts = [torch.zeros(1, dtype=torch.int64, device=values.device) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(counts, torch.tensor([values.numel()], device=values.device))
+    longest = max(int(count) for count in counts)
+    padded = [values.new_zeros(longest) for _ in counts]
+    distributed.all_gather(padded, functional.pad(values, (0, longest - values.numel())))
+    return torch.cat([part[: int(count)] for part, count in zip(padded, counts, strict=True)])
 
 
 class WriteGate(nn.Module):

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
 from trace_memory_ros.moments.nearest import Library, Neighbours
-from trace_memory_ros.moments.occurrences import AGAIN_MS, GAP_MS, LEAST_MS, SLACK_MS, Stretch, alike, kinds, merged, stretches
+from trace_memory_ros.moments.occurrences import (
+    AGAIN_MS,
+    GAP_MS,
+    LEAST_MS,
+    SLACK_MS,
+    Stretch,
+    alike,
+    kinds,
+    merged,
+    stretches,
+)
 from trace_memory_ros.moments.recorded import Floats, Recorded, Space
 from trace_memory_ros.moments.splits import mixed, rotated, split
 from trace_memory_ros.moments.visible import Visibility, parted, visibility
@@ -74,10 +84,10 @@ class Occurrence(NamedTuple):
 class Kind:
     """Places that look alike and from which episodes go on differently.
 
-    occurrences: each stretch, and the way taken there. before: ticks before a stretch's end at which the actions begin to
-    part. passing: share of episodes that are on two ways one after the other without leaving: something done that leaves
-    no trace, not a choice. visibility: how far the present shows which way it will be; None where there are too few of a
-    way to tell.
+    occurrences: each stretch, and the way taken there. before: ticks before a stretch's end at which the actions begin
+    to part. passing: share of episodes that are on two ways one after the other without leaving: something done that
+    leaves no trace, not a choice. visibility: how far the present shows which way it will be; None where there are too
+    few of a way to tell.
     """
 
     occurrences: tuple[tuple[Stretch, int], ...]
@@ -123,7 +133,8 @@ class Found:
             kind = self.kinds[number]
             told = kind.ways.of(own[[stretch.last for stretch in group]]).tolist()
             found += [
-                Occurrence(kind.tick_in(stretch), number, way, stretch) for stretch, way in zip(group, told, strict=True)
+                Occurrence(kind.tick_in(stretch), number, way, stretch)
+                for stretch, way in zip(group, told, strict=True)
             ]
         return sorted(found)
 
@@ -181,8 +192,8 @@ def find(
     rng = np.random.default_rng(search.seed)
     space = Space.fit(episodes, least_state, least_action)
     presents = [space.presents(episode) for episode in episodes]
-    ways, known = zip(*(space.ways(episode) for episode in episodes), strict=True)
-    known = [part & episode.readable for part, episode in zip(known, episodes, strict=True)]
+    ways = [space.ways(episode)[0] for episode in episodes]
+    known = [space.ways(episode)[1] & episode.readable for episode in episodes]
     library = Library([np.where(part[:, None], seen, FAR) for part, seen in zip(known, presents, strict=True)])
     scans, chance = [], []
     for index, present in enumerate(presents):
@@ -196,12 +207,20 @@ def find(
     grouped = kinds(found, [scan.nearest for scan in scans], slack)
     kept = [group for group in grouped if len({stretch.episode for stretch in group}) >= least]
     again = ticks_in(AGAIN_MS, episodes[0].period_ms)
-    made = [kind for group in kept if (kind := _new_kind(merged(group, again), episodes, ways, search, rng)) is not None]
+    made = [
+        kind for group in kept if (kind := _new_kind(merged(group, again), episodes, ways, search, rng)) is not None
+    ]
     maxima = np.array([scan.scores.max() for scan in scans])
     first = Found(search, space, library, ways, threshold, maxima, tuple(made), len(grouped) - len(made))
     more = [first._by_kind(i, scan, episodes[i]) for i, scan in enumerate(scans)]
     made = [
-        _kind(_joined(kind, [s for by_kind in more for s in by_kind.get(number, ())], ways), kind.ways, episodes, ways, rng)
+        _kind(
+            _joined(kind, [s for by_kind in more for s in by_kind.get(number, ())], ways),
+            kind.ways,
+            episodes,
+            ways,
+            rng,
+        )
         for number, kind in enumerate(made)
     ]
     return replace(first, kinds=tuple(made))

@@ -48,6 +48,6 @@ class Library:
             distances[:, column] = apart[rows, ticks[:, column]]
         distances += (presents**2).sum(axis=1, keepdims=True)
         chosen = distances.argsort(axis=1)[:, : self.looked_at]
-        found = (np.take_along_axis(part, chosen, 1) for part in (ticks, distances))
-        nearest_ticks, nearest_distances = found
-        return Neighbours(np.array(others)[chosen], nearest_ticks, np.sqrt(np.maximum(nearest_distances, 0.0)))
+        nearest = np.take_along_axis(distances, chosen, 1)
+        which = np.array(others, dtype=np.intp)[chosen]
+        return Neighbours(which, np.take_along_axis(ticks, chosen, 1), np.sqrt(np.maximum(nearest, 0.0)))

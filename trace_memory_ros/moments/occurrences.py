@@ -62,9 +62,7 @@ def stretches(
     ]
 
 
-def kinds(
-    found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours], slack: int
-) -> list[list[Stretch]]:
+def kinds(found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours], slack: int) -> list[list[Stretch]]:
     """Stretches of all episodes by kind: those that are nearest presents of one another, directly or by others."""
     flat = [stretch for of_episode in found for stretch in of_episode]
     place = {stretch: index for index, stretch in enumerate(flat)}

@@ -38,7 +38,7 @@ class Way(NamedTuple):
     """A way on: its name, how often it was taken, examples."""
 
     name: str
-    count: int
+    times: int
     strips: tuple[Strip, ...]
 
 
@@ -101,7 +101,7 @@ def _section(
             strip for s in members for strip in _strips(names[s.episode], frames[s.episode], kind.tick_in(s), period_ms)
         ]
         ways.append(Way(name, count, tuple(strips)))
-    said = [f"{way.name} ({way.count})" for way in ways]
+    said = [f"{way.name} ({way.times})" for way in ways]
     episodes = len({stretch.episode for stretch, _ in kind.occurrences})
     title = f"These look the same, and then go {' or '.join(said)}; in {episodes} of {len(names)} episodes"
     chart = _chart(number, kind, period_ms)

@@ -33,8 +33,9 @@ _SPARE, _ITERATIONS = 8, 6
 class Recorded:
     """An episode of T ticks, `period_ms` apart.
 
-    pictures `(T, F)`: what the cameras show, pixels as uint8 or a backbone's numbers. state `(T, d_s)`, actions `(T, A)`: NaN where there is none.
-    usable `(T,)` bool: ticks that have all of them. Raises ValueError where no tick has.
+    pictures `(T, F)`: what the cameras show, pixels as uint8 or a backbone's numbers. state `(T, d_s)`, actions
+    `(T, A)`: NaN where there is none. usable `(T,)` bool: ticks that have all of them. Raises ValueError where none
+    has.
     """
 
     name: str
@@ -74,9 +75,9 @@ class Recorded:
 class Space:
     """How presents and ways on are measured: fitted to episodes once, then the same for any other.
 
-    Pictures are compared without their episode's mean, since light and clutter stay what they are; they count as much as
-    the state does, and each number of either as far as episodes share it. A way on is where the actions stand when they first are `RADII` away from where they began: the same
-    whatever the pace, so that a pause is no branch.
+    Pictures are compared without their episode's mean, since light and clutter stay what they are; they count as much
+    as the state does, and each number of either as far as episodes share it. A way on is where the actions stand when
+    they first are `RADII` away from where they began: the same whatever the pace, so that a pause is no branch.
     """
 
     axes: Floats
@@ -105,7 +106,10 @@ class Space:
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
         shared = np.sqrt(_shared([plain.presents(episode) for episode in episodes]))
-        axes, weights = plain.axes * shared[: axes.shape[1]], plain.state_weights * shared[axes.shape[1] : axes.shape[1] + len(plain.state_weights)]
+        axes, weights = (
+            plain.axes * shared[: axes.shape[1]],
+            plain.state_weights * shared[axes.shape[1] : axes.shape[1] + len(plain.state_weights)],
+        )
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)

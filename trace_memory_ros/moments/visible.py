@@ -65,7 +65,7 @@ def _kernel(presents: NDArray[np.float32]) -> NDArray[np.float64]:
 def _smoother(kernel: NDArray[np.float64], folds: NDArray[np.intp], ridge: float) -> NDArray[np.float64]:
     """`(N, N)`: times targets `(N, G)` it is the prediction of each member by those of other folds."""
     out = np.zeros_like(kernel)
-    penalty = ridge * np.trace(kernel) / len(kernel)
+    penalty = ridge * max(float(np.trace(kernel)) / len(kernel), 1e-6)
     for fold in np.unique(folds):
         held, kept = folds == fold, folds != fold
         inverse = np.linalg.inv(kernel[np.ix_(kept, kept)] + penalty * np.eye(int(kept.sum())))

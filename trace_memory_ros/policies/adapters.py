@@ -65,8 +65,9 @@ class RegressionAdapter(Adapter):
             layer.bias.copy_(constant)
 
     def without_memory(self) -> Tensor:
-        nothing = torch.zeros(1, 0)
-        return self(nothing[..., None].expand(1, 0, self.shape.width), torch.zeros(1, self.shape.width), nothing)[0, 0]
+        nothing = self.slot_identity.new_zeros(1, 0)
+        vector = nothing.new_zeros(1, self.shape.width)
+        return self(nothing[..., None].expand(1, 0, self.shape.width), vector, nothing)[0, 0]
 
     def forward(self, tokens: Tensor, vector: Tensor, address: Tensor) -> Tensor:
         slots = self.slot_map(tokens) + self.slot_identity
@@ -98,9 +99,9 @@ class DiffusionAdapter(Adapter):
         self.last.bias.copy_(constant)
 
     def without_memory(self) -> Tensor:
-        nothing = torch.zeros(1, 0)
+        nothing = self.last.weight.new_zeros(1, 0)
         tokens = nothing[..., None].expand(1, 0, self.shape.width)
-        return self(tokens, nothing, torch.zeros(1, self.shape.width), nothing)[0]
+        return self(tokens, nothing, nothing.new_zeros(1, self.shape.width), nothing)[0]
 
     def forward(self, tokens: Tensor, read_weights: Tensor, vector: Tensor, address: Tensor) -> Tensor:
         pool = torch.einsum("bn,bnd->bd", read_weights, tokens)

@@ -30,8 +30,8 @@ class Scenario:
     station (first lap), long after the cue is gone. noise_std_rad: executed-action noise for demonstrations; None draws
     it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after the cue.
     cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the second
-    station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, so that nothing has
-    to be remembered. Raises ValueError for a value outside its range.
+    station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, nothing has to be
+    remembered. Raises ValueError for a value outside its range.
     """
 
     task: str

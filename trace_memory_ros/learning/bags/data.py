@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from trace_memory_ros.bags.judge import label_faults
+from trace_memory_ros.learning.cross_validation import deal
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.observation.frames import at
 from trace_memory_ros.observation.periods import ticks_in
 
@@ -18,18 +21,24 @@ if TYPE_CHECKING:
 
 LEAST_MS = 1_000
 """Fewer usable ticks with an action than make up this time are no demonstration."""
+FEW = 3
+"""Episodes of an answer with fewer of which hardly anything is learned."""
 NEXT_MS = 500
 """A branch at an unusable tick is taken at the next usable one, if that comes as soon as this."""
 
 
 @dataclass(frozen=True)
 class BagData:
-    """What a folder of bags gave. labels: sorted; answers index them. left_out: name and reason, also of parts."""
+    """What a folder of bags gave. labels: sorted; answers index them. left_out: name and reason, also of parts.
+
+    source: where the labels come from, of `measure.accuracy.SOURCES`.
+    """
 
     episodes: tuple[Demonstration, ...]
     labels: tuple[str, ...]
     action_names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    source: str = ANNOTATED
 
 
 def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
@@ -61,32 +70,116 @@ def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
     if not kept:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out) or "there is no episode"
         raise ValueError(f"nothing to learn from: {reasons}")
+    _check_actions(kept)
     return BagData(tuple(kept), labels, names, tuple(left_out))
 
 
-def split(episodes: Sequence[Demonstration], share: float, seed: int) -> tuple[list[int], list[int]]:
-    """Indices of training and held-out episodes: whole scenes, `share` of those with each set of answers, at least one.
+def _check_actions(episodes: Sequence[Demonstration]) -> None:
+    """Raises ValueError where no action ever changes."""
+    if not any(np.nanmax(np.ptp(demo.actions[np.isfinite(demo.actions).all(axis=1)], axis=0)) for demo in episodes):
+        raise ValueError(
+            f"the actions never change in any of {len(episodes)} episodes, so there is nothing to learn: name the "
+            "topic of the commands that move the robot under `actions` in the config"
+        )
 
-    Raises ValueError where fewer than two scenes are there.
+
+def variation_notes(data: BagData) -> list[str]:
+    """What episodes lack for a memory to be learned and judged, and the remedy."""
+    found: Counter[str] = Counter()
+    for demo in data.episodes:
+        found.update({data.labels[answer] for answer in demo.answers})
+    notes = []
+    if len(found) == 1:
+        (label,) = found
+        notes.append(
+            f"every branch has the answer {label!r}: there is nothing to tell apart, and no accuracy is measured; "
+            "record episodes with another answer"
+        )
+    elif rare := sorted(label for label, count in found.items() if count < FEW):
+        notes.append(
+            f"fewer than {FEW} episodes have the answer {', '.join(rare)}: what is learned of it may be one episode by "
+            f"heart; record at least {FEW}, better 20"
+        )
+    return notes
+
+
+class Split(NamedTuple):
+    """Indices of episodes, no scene on two sides."""
+
+    training: list[int]
+    validation: list[int]
+    held_out: list[int]
+
+
+def split(episodes: Sequence[Demonstration], held_out: float, validation: float, seed: int) -> Split:
+    """Whole scenes: of those with each set of answers the shares asked for, held out at least one.
+
+    Validation leaves at least one scene of each to train on. Which scenes are held out does not depend on it. Raises
+    ValueError for shares that are none, and where too few scenes are there.
     """
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"held-out share is {share}: use a number between 0 and 1, for example 0.17")
+    _check_shares(held_out, validation)
+    scenes = _by_scene(episodes)
+    if len(scenes) < 2:
+        raise ValueError(
+            f"{len(episodes)} episode{'s' * (len(episodes) > 1)} of {len(scenes)} scene: a held-out split needs at "
+            "least two scenes, and a memory some twenty of each answer; record more, or cut the bags into episodes "
+            "(`episodes` in the config)"
+        )
+    sides = _sides(by_answers(episodes, scenes), held_out, validation, np.random.default_rng([seed, len(scenes)]))
+    found = Split([], [], [])
+    for scene, members in scenes.items():
+        found[sides.get(scene, 0)].extend(members)
+    if not found.training:
+        raise ValueError(
+            f"held-out share {held_out} and validation share {validation} of {len(scenes)} scenes leave none to train "
+            "on: choose smaller shares or record more"
+        )
+    return Split(*map(sorted, found))
+
+
+def deal_scenes(episodes: Sequence[Demonstration], seed: int) -> list[set[str]]:
+    """Folds of whole scenes, those with each set of answers dealt out in turn; none where scenes are too few."""
+    rng, kinds = np.random.default_rng([seed, 2]), by_answers(episodes, _by_scene(episodes))
+    return deal([[kind[i] for i in rng.permutation(len(kind))] for kind in kinds])
+
+
+def _by_scene(episodes: Sequence[Demonstration]) -> dict[str, list[int]]:
     scenes: dict[str, list[int]] = {}
     for index, episode in enumerate(episodes):
         scenes.setdefault(episode.scene, []).append(index)
-    if len(scenes) < 2:
-        raise ValueError(f"{len(episodes)} episodes of {len(scenes)} scene: a held-out split needs at least two scenes")
+    return scenes
+
+
+def by_answers(episodes: Sequence[Demonstration], scenes: Mapping[str, Sequence[int]]) -> list[list[str]]:
+    """Scenes, by the answers of their episodes."""
     kinds: dict[tuple[tuple[int, ...], ...], list[str]] = {}
     for scene in sorted(scenes):
         kinds.setdefault(tuple(sorted(episodes[i].answers for i in scenes[scene])), []).append(scene)
-    rng = np.random.default_rng([seed, len(scenes)])
-    order = [[kinds[kind][i] for i in rng.permutation(len(kinds[kind]))] for kind in sorted(kinds)]
-    held = {scene for members in order for scene in members[: round(share * len(members))]}
+    return [kinds[kind] for kind in sorted(kinds)]
+
+
+def _sides(
+    kinds: Sequence[Sequence[str]], held_out: float, validation: float, rng: np.random.Generator
+) -> dict[str, int]:
+    """The side, as of `Split`, of scenes that are not trained on."""
+    order = [[kind[i] for i in rng.permutation(len(kind))] for kind in kinds]
+    held = {scene for members in order for scene in members[: round(held_out * len(members))]}
     held = held or {max(order, key=len)[0]}
-    sides: tuple[list[int], list[int]] = ([], [])
-    for scene, members in scenes.items():
-        sides[scene in held].extend(members)
-    return sorted(sides[0]), sorted(sides[1])
+    rest = [[scene for scene in members if scene not in held] for members in order]
+    # What is only looked at as training goes never takes the last scene of its kind.
+    counts = [min(round(validation * len(all_)), len(left) - 1) for all_, left in zip(order, rest, strict=True)]
+    looked_at = {scene for left, count in zip(rest, counts, strict=True) for scene in left[: max(count, 0)]}
+    return dict.fromkeys(looked_at, 1) | dict.fromkeys(held, 2)
+
+
+def _check_shares(held_out: float, validation: float) -> None:
+    if not 0.0 < held_out < 1.0:
+        raise ValueError(f"held-out share is {held_out}: use a number between 0 and 1, for example 0.17")
+    if not 0.0 <= validation < 1.0 - held_out:
+        raise ValueError(
+            f"validation share is {validation}: use a number from 0 to less than {1.0 - held_out:g}, which is what is "
+            "not held out, for example 0.1"
+        )
 
 
 def _unfit(episode: BagEpisode, least: int) -> str:

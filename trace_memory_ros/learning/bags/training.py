@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +14,36 @@ from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.data import BagData, from_episodes, split
+from trace_memory_ros.learning.bags.data import BagData, Split, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
+from trace_memory_ros.learning.cross_validation import CrossValidation
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
+from trace_memory_ros.learning.run_config import AUTO, NONE, BagsSection, RunConfig, with_values
+from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
+from trace_memory_ros.moments.find import Found
 from trace_memory_ros.signature.normalise import Standardiser
 
-HELD_OUT = 1 / 6
+HELD_OUT, VALIDATION = 1 / 6, 1 / 10
+"""Shares of the scenes."""
 
 
 @dataclass(frozen=True)
 class Prepared:
     """Everything that a training needs. state: statistics of the training episodes.
 
-    moments: what was looked for because nobody annotated it; None where it was not looked for.
+    labels: of the answers. moments: what was searched for them, where they were not annotated.
     """
 
     design: Design
     recipe: Recipe
     state: Standardiser
     data: Data
-    moments: Decisions | None = None
+    labels: tuple[str, ...] = ()
+    moments: Found | None = None
 
     @property
     def training(self) -> BatchBuilder:
@@ -47,7 +52,9 @@ class Prepared:
 
     @property
     def held_out(self) -> BatchBuilder:
-        """Batches of the held-out split."""
+        """Batches of the held-out split. Raises ValueError where all episodes are trained on."""
+        if self.data.held_out is None:
+            raise ValueError("no episode is held out: all are trained on")
         return self.data.held_out
 
     @property
@@ -86,49 +93,74 @@ def prepare(
     split_seed: int = 0,
     episodes: int | None = None,
     given: Mapping[str, Any] | None = None,
-    decisions: str = "auto",
+    validation: float = VALIDATION,
+    decisions: str = AUTO,
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
     episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
     whatever the episodes are like. decisions: see `BagsSection`.
     """
-    train_at, held_at = split(data.episodes, held_out, split_seed)
-    training = [data.episodes[i] for i in _fewer(train_at, episodes, split_seed)]
-    design, state = bag_design(options, recording, data.action_names, training)
-    held = [data.episodes[i] for i in held_at]
-    moments = _moments(decisions, data, design, training, held)
-    if moments is not None:
-        training, held = moments.training, moments.held_out
-    prepared = prepare_unpaired(design, state, training, held)
-    fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, with_values(fitted, given or {}), state, prepared, moments)
+    chosen = split(data.episodes, held_out, validation, split_seed)
+    chosen = chosen._replace(training=fewer(chosen.training, episodes, split_seed))
+    return prepare_split(data, recording, options, recipe, chosen, given, decisions)
 
 
-def prepare_run(data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]) -> Prepared:
-    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults."""
-    bags = config.bags or BagsSection()
-    shares = bags.held_out, bags.split_seed, bags.episodes
-    return prepare(data, recording, options_of(config), config.recipe, *shares, given, bags.decisions)
-
-
-def _moments(
-    decisions: str,
+def prepare_split(
     data: BagData,
-    design: Design,
-    training: Sequence[Demonstration],
-    held_out: Sequence[Demonstration],
-) -> Decisions | None:
-    """Decisions in place of the annotated ones, where these are not to be used; None where they are."""
-    if decisions == "annotated" or (decisions == "auto" and data.labels):
-        return None
-    if decisions == "none":
-        return without_decisions(training, held_out)
+    recording: RecordingConfig,
+    options: BagOptions,
+    recipe: Recipe,
+    chosen: Split,
+    given: Mapping[str, Any] | None = None,
+    decisions: str = AUTO,
+) -> Prepared:
+    """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone."""
+    sides = [[data.episodes[i] for i in indices] for indices in chosen]
+    design, state = bag_design(options, recording, data.action_names, sides[0])
+    told, source = Decisions(sides, data.labels), data.source
+    if decisions != ANNOTATED and (decisions != AUTO or not data.labels):
+        told, source = _not_annotated(decisions, design, sides), FOUND
+    training, validation, held_out = told.sides
+    prepared = prepare_unpaired(design, state, training, validation, held_out, source)
+    fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
+    return Prepared(design, with_values(fitted, given or {}), state, prepared, told.labels, told.moments)
+
+
+def _not_annotated(decisions: str, design: Design, sides: Sequence[Sequence[Demonstration]]) -> Decisions:
+    """Decisions that are found, or none, in place of those that are annotated."""
+    if decisions == NONE:
+        return without_decisions(sides)
     period_ms = design.observation.tick_period_ms
-    return find_decisions(training, held_out, period_ms, design.least_state, design.least_action)
+    return find_decisions(sides, period_ms, design.least_state, design.least_action, design.action_names)
 
 
-def _fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
+def prepare_run(
+    data: BagData,
+    recording: RecordingConfig,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    folded: CrossValidation | None = None,
+) -> Prepared:
+    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults.
+
+    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose.
+    """
+    bags, options = config.bags or BagsSection(), options_of(config)
+    if folded is None:
+        shares = bags.held_out, bags.split_seed, bags.episodes
+        return prepare(data, recording, options, config.recipe, *shares, given, bags.validation, bags.decisions)
+    chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
+    plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
+    return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
+
+
+def with_noise(recipe: Recipe, times: float) -> Recipe:
+    """The recipe with noise over signatures and states so many times as strong."""
+    return replace(recipe, augmentation=recipe.augmentation.stronger(times, times))
+
+
+def fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
     """At most `most` of the indices, at random."""
     if most is None or most >= len(indices):
         return indices

@@ -127,7 +127,7 @@ class DiffusionPolicy(ChunkModule):
         exists = valid[..., None].repeat_interleave(self.config.draws, dim=0)
         clean = target.repeat_interleave(self.config.draws, dim=0).masked_fill(~exists, 0.0)
         noise = torch.randn_like(clean)
-        step = torch.randint(0, self.config.noise_steps, clean.shape[:1])
+        step = torch.randint(0, self.config.noise_steps, clean.shape[:1], device=clean.device)
         schedule = self.training_schedule
         predicted = self.unet(schedule.add_noise(clean, noise, step), step, condition)
         wanted = {"sample": clean, "epsilon": noise}.get(self.config.prediction)
@@ -140,7 +140,7 @@ class DiffusionPolicy(ChunkModule):
     def predict(self, images: Tensor, state: Tensor, readout: Readout) -> Tensor:
         """Normalised chunks `(B, H, A)`, all from the same noise."""
         condition = self.global_condition(images, state, readout)
-        return self.denoise(condition, self.draw_noise(0).expand(len(condition), -1, -1))
+        return self.denoise(condition, self.draw_noise(0).to(condition.device).expand(len(condition), -1, -1))
 
     def draw_noise(self, seed: int) -> Tensor:
         """The noise that denoising begins with `(1, H, A)`."""
@@ -152,6 +152,6 @@ class DiffusionPolicy(ChunkModule):
         schedule, chunk = self.inference_schedule, noise
         schedule.set_timesteps(self.config.inference_steps)
         for step in schedule.timesteps:
-            predicted = self.unet(chunk, step.expand(len(chunk)), condition)
+            predicted = self.unet(chunk, step.to(chunk.device).expand(len(chunk)), condition)
             chunk = schedule.step(predicted, step, chunk, eta=0.0).prev_sample
         return chunk

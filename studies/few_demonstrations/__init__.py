@@ -1,0 +1,1 @@
+"""What holds where demonstrations are few."""

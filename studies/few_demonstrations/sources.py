@@ -1,0 +1,75 @@
+"""Bags of made-up robots and of the arm's tasks, one answer a scene, and as many more that no training sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from studies.robots.robots import ROBOTS, Robot
+from trace_memory_ros.arm.recorder import arm_recording, record_bags
+from trace_memory_ros.arm.sim.curriculum import default_scenario
+from trace_memory_ros.bags.layout import METADATA
+from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
+from trace_memory_ros.learning.bags.data import BagData
+from trace_memory_ros.learning.bags.training import read_bags
+
+CONFIGS = Path(__file__).parents[2] / "config" / "robots"
+TASKS = ("origin", "colour")
+TRAIN, FRESH = "train", "fresh"
+FIRST_FRESH = 100_000
+ROBOT_FRESH = 1_000
+
+Record = Callable[[Path, int], Path]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where bags come from. record: the bag of a scene, at a folder; fresh: the first scene that no training sees."""
+
+    name: str
+    recording: RecordingConfig
+    record: Record
+    fresh: int
+
+    def bags(self, folder: Path, kind: str, count: int) -> Iterator[Path]:
+        """The first `count` bags of a kind, recorded where they are not there yet."""
+        first = self.fresh if kind == FRESH else 0
+        for scene in range(first, first + count):
+            yield self.record(folder / self.name / kind, scene)
+
+
+def sources(seconds: float) -> dict[str, Source]:
+    """All by name. seconds: length of a robot's episode."""
+    robots = {
+        name: Source(name, _annotated(name), partial(_record_robot, robot, seconds), ROBOT_FRESH)
+        for name, robot in ROBOTS.items()
+    }
+    arm = {task: Source(task, arm_recording(), partial(_record_arm, task), FIRST_FRESH) for task in TASKS}
+    return {**robots, **arm}
+
+
+@lru_cache(maxsize=2)
+def data_of(source: str, folder: Path, cache: Path, kind: str, count: int, seconds: float) -> BagData:
+    """The decoded bags of a kind. Raises ValueError where one cannot be used."""
+    found = sources(seconds)[source]
+    data, failed = read_bags(list(found.bags(folder, kind, count)), found.recording, cache)
+    if failed or data.left_out:
+        raise ValueError(f"{(failed or data.left_out)[0]}: delete the bag, it is recorded again")
+    return data
+
+
+def _annotated(robot: str) -> RecordingConfig:
+    """The shipped configuration of a robot, and where its bags say what was right."""
+    return replace(RecordingConfig.load(CONFIGS / f"{robot}.yaml"), branches=BranchConfig(topic="/branch"))
+
+
+def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Path:
+    bag = folder / f"{scene:04d}"
+    return bag if (bag / METADATA).exists() else robot.record(bag, scene, seconds)
+
+
+def _record_arm(task: str, folder: Path, scene: int) -> Path:
+    """Even scenes have one answer, odd ones the other: there are no twins."""
+    return next(iter(record_bags([default_scenario(task, scene, scene % 2)], folder)))

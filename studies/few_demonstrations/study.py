@@ -1,0 +1,185 @@
+"""Few demonstrations: which memory, window and noise hold on fresh bags of robots that nobody here owns."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from studies import options
+from studies.few_demonstrations.sources import FRESH, TRAIN, data_of, sources
+from studies.grid import Figures, Store, say
+from studies.tables import table
+from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
+from trace_memory_ros.learning.branch_accuracy import judge
+from trace_memory_ros.learning.build import prepare_unpaired
+from trace_memory_ros.learning.fit import new_agent
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.runtime.window import PathWindow
+
+SCHEMA = 1
+SIZES = {
+    "mobile_manipulator": (24, 48),
+    "six_axis_gripper": (24, 48),
+    "two_arms_wrench": (24, 48),
+    "origin": (75,),
+    "colour": (75,),
+}
+"""Bags to train on, by source."""
+WINDOW = PathWindow(stretches=8)
+SECONDS = 8.0
+QUICK_RECIPE = Recipe(memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=2, check_steps=1, attempts=1))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A memory, and how much of the training's usual noise is laid over its signatures and states."""
+
+    memory: str
+    window: PathWindow | None = None
+    signature_noise: float = 1.0
+    state_noise: float = 1.0
+
+
+ROWS = {
+    "first_frame": Row("first_frame"),
+    "gru": Row("gru"),
+    "trace": Row("trace"),
+    "trace_window": Row("trace", WINDOW),
+    "trace_noise_10": Row("trace", None, 10.0),
+    "trace_window_noise_10": Row("trace", WINDOW, 10.0),
+    "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
+    "gru_state_10": Row("gru", None, 1.0, 10.0),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training on `bags` bags of a source."""
+
+    source: str
+    bags: int
+    row: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.bags}-{self.row}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class FewPlan:
+    """What a call is decided by."""
+
+    fresh: int
+    seconds: float
+    recipe: Recipe
+    out_dir: Path
+
+    def settings(self, job: Job) -> Figures:
+        """What a job's figures depend on."""
+        sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": self.recipe.to_dict()}
+        return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Sources, rows, sizes, seeds."""
+    options.add_names(parser, "--sources", SIZES, "sources of bags")
+    options.add_names(parser, "--rows", ROWS, "rows")
+    options.add_counts(parser, seeds=(1, "training seeds"), fresh=(40, "bags that no training sees"))
+    parser.add_argument("--report", action="store_true", help="train nothing, tabulate what is there")
+
+
+def run(
+    out_dir: Path, quick: bool, sources: tuple[str, ...], rows: tuple[str, ...], seeds: int, fresh: int, report: bool
+) -> Figures:
+    """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
+    plan = FewPlan(fresh, SECONDS, Recipe(), out_dir)
+    sizes = {name: SIZES[name] for name in sources}
+    if quick:
+        plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE)
+        sizes = dict.fromkeys(sources, (4,))
+    jobs = [
+        Job(source, bags, row, seed)
+        for seed in range(seeds)
+        for row in rows
+        for source, counts in sizes.items()
+        for bags in counts
+    ]
+    store, found = Store(out_dir / "rows"), {}
+    for job in jobs:
+        settings = plan.settings(job)
+        kept = store.read(str(job), settings)
+        if kept is None and not report:
+            kept = store.write(str(job), settings, measure(plan, job))
+            right = Accuracy.of(kept["right"], kept["count"])
+            say(f"{job}: fresh {right}, train {kept['train']}, {kept['cpu_s']:.0f} s")
+        if kept is not None:
+            found[job] = kept
+    return {"fresh": plan.fresh, "seconds": plan.seconds, "cells": _cells(sizes, rows, found), "chance": 0.5}
+
+
+def measure(plan: FewPlan, job: Job) -> Figures:
+    """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by."""
+    row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
+    read = partial(data_of, job.source, plan.out_dir / "bags", plan.out_dir / "cache", seconds=plan.seconds)
+    train, fresh = read(kind=TRAIN, count=job.bags), read(kind=FRESH, count=plan.fresh)
+    training = list(train.episodes)
+    design, state = bag_design(BagOptions(row.memory, window=row.window), recording, train.action_names, training)
+    data = prepare_unpaired(design, state, training, (), list(fresh.episodes))
+    recipe = bag_recipe(plan.recipe, recording.observation.tick_period_ms, training)
+    noise = recipe.augmentation.stronger(row.signature_noise, row.state_noise)
+    log: list[Progress] = []
+    begun = time.process_time()
+    agent = new_agent(design, data, job.seed)
+    if not list(agent.memory.parameters()):
+        recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
+    model = learn_memory(agent, data.training, None, replace(recipe, augmentation=noise), job.seed, log.append).eval()
+    spent = time.process_time() - begun
+    with torch.no_grad():
+        decided = judge(model, data.held_out)
+    assert decided.accuracy is not None
+    return {
+        "right": decided.accuracy.right,
+        "count": decided.accuracy.count,
+        "chunk_error": decided.chunk_error,
+        "train": str(log[-1].train_branch_accuracy),
+        "steps": log[-1].step,
+        "attempts": log[-1].attempt,
+        "cpu_s": spent,
+    }
+
+
+def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> Figures:
+    """By source, bags and row: the decisions of all seeds together, and of each."""
+    out: Figures = {}
+    for source, bags in ((source, bags) for source, counts in sizes.items() for bags in counts):
+        cell = out.setdefault(f"{source}, {bags} bags", {})
+        for row in rows:
+            runs = [kept for job, kept in found.items() if (job.source, job.bags, job.row) == (source, bags, row)]
+            if runs:
+                together = Accuracy.of(sum(r["right"] for r in runs), sum(r["count"] for r in runs))
+                cell[row] = {**together.to_dict(), "seeds": runs}
+    return out
+
+
+def tables(figures: Figures) -> Iterator[Table]:
+    """Right decisions on fresh bags."""
+    names = [name for name in ROWS if any(name in cell for cell in figures["cells"].values())]
+    rows = [[where, *(_text(cell.get(name)) for name in names)] for where, cell in figures["cells"].items()]
+    yield table("right decisions on fresh bags, memory-first phase alone", ["trained on", *names], rows)
+
+
+def _text(cell: Figures | None) -> str:
+    if cell is None:
+        return "-"
+    by_seed = ", ".join(str(run["right"]) for run in cell["seeds"])
+    return f"{cell['right']}/{cell['count']} ({by_seed}; {cell['ci95'][0]:.2f} to {cell['ci95'][1]:.2f})"

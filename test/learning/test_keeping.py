@@ -1,0 +1,163 @@
+"""Both phases go on as if they had not been stopped; stopping, NaN and too little memory are told in words."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from learning.synthetic import design, pair
+
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.batches import Data, EpisodeBatch
+from trace_memory_ros.learning.fit import Fitted, fit
+from trace_memory_ros.learning.hardware import CPU
+from trace_memory_ros.learning.keeping import Stopped
+from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporter
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+
+FIRST = MemoryFirst(
+    clock_factors=(2.0, 1.0),
+    stage_steps=4,
+    check_steps=2,
+    settle_steps=0,
+    attempts=2,
+    least=1.1,
+    batch_pairs=2,
+    reads=3,
+)
+SHORT = Recipe(memory_first=FIRST, steps=4, reads=3, batch_pairs=2)
+NOISY = ("aura", {"gate": "gumbel"})
+"""A mechanism that draws numbers as it goes, and keeps a running scale."""
+
+
+@pytest.fixture(scope="module", params=[("gru", {}), NOISY], ids=["gru", "aura"])
+def course(request: pytest.FixtureRequest) -> tuple[Any, Data]:
+    memory, options = request.param
+    plan = replace(design(memory), options=options)
+    return plan, build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
+
+
+class Log(Reporter):
+    """Keeps the lines; at one of them, gives the signal of a Ctrl-C or of a service's end."""
+
+    def __init__(self, at: tuple[str, int, int] | None = None, number: int = signal.SIGINT) -> None:
+        self.lines: list[Progress] = []
+        self.at, self.number = at, number
+
+    def progress(self, line: Progress) -> None:
+        self.lines.append(line)
+        if self.at == (line.phase, line.attempt, line.step):
+            os.kill(os.getpid(), self.number)
+
+
+def told(lines: list[Progress]) -> list[tuple[Any, ...]]:
+    """What lines say, but for how fast it went."""
+    return [(line.phase, line.attempt, line.step, line.losses, line.train_branch_accuracy) for line in lines]
+
+
+def same(one: Fitted, other: Fitted) -> bool:
+    ours, theirs = one.agent.state_dict(), other.agent.state_dict()
+    return all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_training_that_was_stopped_twice_is_the_training(course: tuple[Any, Data], tmp_path: Path) -> None:
+    plan, data = course
+    whole = Log()
+    uninterrupted = fit(plan, data, SHORT, 0, report=whole)
+    file = tmp_path / "training.safetensors"
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    first = Log((MEMORY, 2, 6))
+    with pytest.raises(Stopped, match=r"stopped at step 6 of the memory phase.*--resume"):
+        fit(plan, data, SHORT, 0, report=first, save_to=file)
+    second = Log((MEMORY, 2, 8), signal.SIGTERM)
+    with pytest.raises(Stopped):
+        fit(plan, data, SHORT, 0, report=second, save_to=file, resume=True, hardware=replace(CPU, loaders=2))
+    last = Log()
+    resumed = fit(plan, data, SHORT, 0, report=last, save_to=file, resume=True)
+    assert same(uninterrupted, resumed)
+    assert told([*first.lines, *second.lines, *last.lines]) == told(whole.lines)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_the_joint_phase_is_stopped_between_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = design("gru")
+    data = build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
+    recipe = replace(SHORT, memory_first=replace(FIRST, attempts=1))
+    whole, file = Log(), tmp_path / "training.safetensors"
+    uninterrupted = fit(plan, data, recipe, 0, report=whole)
+    losses, seen = type(uninterrupted.agent).losses, [0]
+
+    def counted(agent: Any, batch: EpisodeBatch) -> Any:
+        seen[0] += 1
+        if seen[0] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return losses(agent, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(uninterrupted.agent), "losses", counted)
+        with pytest.raises(Stopped, match="step 3 of 4"):
+            fit(plan, data, recipe, 0, save_to=file)
+    again = Log()
+    assert same(uninterrupted, fit(plan, data, recipe, 0, save_to=file, resume=True, report=again))
+    assert told(again.lines) == told(whole.lines)[-1:]
+    assert again.lines[0].phase == JOINT
+
+
+def test_a_memory_phase_of_another_recipe_is_refused(course: tuple[Any, Data], tmp_path: Path) -> None:
+    plan, data = course
+    file = tmp_path / "training.safetensors"
+    with pytest.raises(Stopped):
+        fit(plan, data, SHORT, 0, report=Log((MEMORY, 1, 2)), save_to=file)
+    with pytest.raises(ValueError, match="written by another run"):
+        fit(plan, data, SHORT, 1, save_to=file, resume=True)
+
+
+def test_the_episodes_of_a_batch_that_gives_no_number_are_named() -> None:
+    plan = design("gru")
+    data = build.prepare(plan, [pair(0), pair(1)], [pair(100)])
+    data.training.data.episodes[2].state[3:] = float("nan")
+    with pytest.raises(FloatingPointError, match=r"loss is nan at step \d+ .*episodes .*1 0") as raised:
+        fit(plan, data, SHORT, 0)
+    assert "in these demonstrations" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), "out of GPU memory in the memory phase"),
+        (MemoryError(), "out of memory in the memory phase"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+            "out of memory in the memory phase",
+        ),
+    ],
+)
+def test_too_little_memory_says_what_halves_it(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = design("gru")
+    data = build.prepare(plan, [pair(0), pair(1)], [pair(100)])
+
+    def full(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("trace_memory_ros.learning.agent.AuxiliaryHead.losses", full)
+    with pytest.raises(MemoryError, match=f"{said}.*--set recipe.memory_first.batch_pairs=1 halves"):
+        fit(plan, data, SHORT, 0)
+    with pytest.raises(MemoryError, match="--set recipe.memory_first.reads=8"):
+        fit(plan, data, Recipe(memory_first=MemoryFirst(batch_pairs=1)), 0)
+
+
+def test_another_fault_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = design("gru")
+    data = build.prepare(plan, [pair(0), pair(1)], [pair(100)])
+
+    def odd(*_: Any) -> Any:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr("trace_memory_ros.learning.agent.AuxiliaryHead.losses", odd)
+    with pytest.raises(RuntimeError, match="something else"):
+        fit(plan, data, SHORT, 0)

@@ -1,0 +1,33 @@
+"""The study of few demonstrations: quick, resumed, tabulated."""
+
+from pathlib import Path
+
+import pytest
+
+from studies.few_demonstrations import study
+from studies.few_demonstrations.sources import FRESH, TRAIN, sources
+
+
+def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = ("mobile_manipulator",), ("gru", "trace_window_noise_10")
+    figures = study.run(tmp_path, True, *chosen, seeds=1, fresh=40, report=False)
+    (cell,) = figures["cells"].values()
+    assert [found["count"] for found in cell.values()] == [figures["fresh"]] * 2 == [2, 2]
+    assert not cell["gru"]["claimed"]
+
+    def never(*_: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(study, "measure", never)
+    assert study.run(tmp_path, True, *chosen, seeds=1, fresh=40, report=False) == figures
+    (shown,) = study.tables(figures)
+    assert [column.header for column in shown.columns] == ["trained on", "gru", "trace_window_noise_10"]
+
+
+def test_no_bag_to_be_judged_by_is_trained_on_and_answers_take_turns(tmp_path: Path) -> None:
+    for name, source in sources(1.0).items():
+        seen: list[int] = []
+        recorded = study.replace(source, record=lambda folder, scene, seen=seen: seen.append(scene) or folder)
+        list(recorded.bags(tmp_path, TRAIN, 75)), list(recorded.bags(tmp_path, FRESH, 40))
+        assert len(set(seen)) == 115, name
+        assert sum(scene % 2 for scene in seen[75:]) == 20

@@ -1,0 +1,141 @@
+"""A training's state in one file, from which it goes on as if it had not been interrupted, and asking it to stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from trace_memory_ros.files import atomic
+from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.learning.recipe import Recipe
+
+EVERY_S = 60.0
+"""Between saves of the memory's phase, which are made where it is looked at anyway."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_RNG = "rng."
+
+
+class Stopped(KeyboardInterrupt):
+    """A training that was asked to stop, and did; the message says how to go on."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a file holds: the phase, the place in it as plain values, and tensors by name."""
+
+    phase: str
+    place: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+
+    def into(self, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
+        """Put the weights, the optimiser's moments and the random states back."""
+        for name, module in modules.items():
+            own = {k.removeprefix(f"{name}."): v for k, v in self.tensors.items() if k.startswith(f"{name}.")}
+            module.load_state_dict(own)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in self.tensors.items():
+            if name.startswith("adam."):
+                _, index, key = name.split(".", 2)
+                state.setdefault(int(index), {})[key] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
+        if f"{_RNG}cpu" in self.tensors:
+            torch.set_rng_state(self.tensors[f"{_RNG}cpu"])
+        if f"{_RNG}cuda" in self.tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(self.tensors[f"{_RNG}cuda"])
+
+
+@dataclass
+class Keeper:
+    """Keeps the training of a recipe and seed in the file at `path`, if there is one; `asked`: it is to stop."""
+
+    seed: int
+    recipe: Recipe
+    path: Path | None = None
+    group: Group = ALONE
+    asked: bool = False
+    every_s: float = EVERY_S
+    _saved_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def due(self) -> bool:
+        """Whether the last save was long ago."""
+        return time.monotonic() - self._saved_at >= self.every_s
+
+    def write(
+        self,
+        phase: str,
+        place: Mapping[str, Any],
+        modules: Mapping[str, nn.Module],
+        optimiser: torch.optim.Optimizer,
+    ) -> None:
+        """Keep the state, as one safetensors file; only the first of several processes does."""
+        self._saved_at = time.monotonic()
+        if self.path is None or not self.group.writes:
+            return
+        tensors = {f"{name}.{k}": v for name, module in modules.items() for k, v in module.state_dict().items()}
+        for index, moments in optimiser.state_dict()["state"].items():
+            tensors |= {f"adam.{index}.{k}": torch.as_tensor(v) for k, v in moments.items()}
+        tensors[f"{_RNG}cpu"] = torch.get_rng_state()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state()
+        meta = {"phase": phase, "place": dict(place), "seed": self.seed, "recipe": self.recipe.to_dict()}
+        with atomic.replacing(self.path) as partial:
+            whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+            save_file(whole, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
+
+    def read(self) -> Kept | None:
+        """What was kept; None where nothing was. Raises ValueError when it was another recipe or seed, naming both."""
+        if self.path is None or not self.path.exists():
+            return None
+        with safe_open(self.path, framework="pt") as file:
+            meta = json.loads((file.metadata() or {}).get("training", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        here = json.loads(json.dumps({"seed": self.seed, "recipe": self.recipe.to_dict()}))
+        there = {key: meta.get(key) for key in here}
+        if there != here:
+            raise ValueError(
+                f"{self.path} was written by another run, {there}; this one is {here}. "
+                "Resume with the same arguments, or delete the file to start anew."
+            )
+        return Kept(meta["phase"], meta["place"], tensors)
+
+    def stop_if_asked(self, device: torch.device, write: Callable[[], None], where: str) -> None:
+        """Save by `write` and raise Stopped, if this process or another was asked to."""
+        if self.group.any(self.asked, device):
+            write()
+            kept = (
+                "" if self.path is None else f" and kept in {self.path}: the same command with --resume goes on there"
+            )
+            raise Stopped(f"stopped at {where}{kept}")
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take Ctrl-C and SIGTERM as being asked to stop after the step; a second one ends the process at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def asked(number: int, _: FrameType | None) -> None:
+            if self.asked:
+                raise KeyboardInterrupt
+            self.asked = True
+
+        before = {number: signal.signal(number, asked) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
