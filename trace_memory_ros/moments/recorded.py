@@ -75,8 +75,8 @@ class Recorded:
 class Space:
     """How presents and ways on are measured: fitted to episodes once, then the same for any other.
 
-    Pictures are compared without their episode's mean, since light and clutter stay what they are; they count as much
-    as the state does, and each number of either as far as episodes share it. A way on is where the actions stand when
+    Pictures are compared along the axes in which they change within episodes; they count as much as the state does, and
+    each number of either as far as episodes share it: light and clutter, which stay what they are, count little. A way on is where the actions stand when
     they first are `RADII` away from where they began: the same whatever the pace, so that a pause is no branch.
     """
 
@@ -119,7 +119,7 @@ class Space:
         """What each tick looks like, `(T, d)`."""
         state = np.nan_to_num((episode.state - self.state_mean) * self.state_weights)
         before = np.maximum(np.arange(episode.ticks) - ticks_in(MOTION_MS, episode.period_ms), 0)
-        parts = [_centred(episode) @ self.axes, state, MOTION * (state - state[before])]
+        parts = [episode.seen() @ self.axes, state, MOTION * (state - state[before])]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def ways(self, episode: Recorded) -> tuple[Floats, NDArray[np.bool_]]:
