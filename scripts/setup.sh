@@ -119,7 +119,7 @@ install_python_packages() {
   fi
   say "installing pinned Python packages (1-3 minutes the first time)"
   pip_install "${lock[@]}" -r requirements/core.txt -r requirements/sim.txt -r requirements/diffusion.txt \
-    -r requirements/video.txt -r requirements/dev.txt "${ros[@]}"
+    -r requirements/video.txt -r requirements/vision.txt -r requirements/timm.txt -r requirements/dev.txt "${ros[@]}"
   say "installing signature libraries, the tests' oracle (compiles for half a minute the first time)"
   pip_install "${lock[@]}" --no-build-isolation -r requirements/peers.txt
   if [ "$mode" = wheels ]; then

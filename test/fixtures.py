@@ -13,7 +13,6 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig, default_arm
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -21,6 +20,7 @@ from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryC
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks
 from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 DEPTH = 2
 WIDTH = 8

@@ -64,8 +64,10 @@ def unsafe_uses(source: str) -> list[str]:
             found.append(node.module or "")
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            allows_pickle = any(k.arg == "allow_pickle" and ast.unparse(k.value) != "False" for k in node.keywords)
-            if called in UNSAFE_CALLS or allows_pickle:
+            given = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            allows_pickle = given.get("allow_pickle", "False") != "False"
+            tensors_alone = called == "torch.load" and given.get("weights_only") == "True"
+            if (called in UNSAFE_CALLS and not tensors_alone) or allows_pickle:
                 found.append(called)
     return found
 
@@ -77,7 +79,14 @@ def test_nothing_loads_unsafely(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["import pickle", "from pickle import loads", "torch.load(p)", "yaml.load(f)", "np.load(p, allow_pickle=True)"],
+    [
+        "import pickle",
+        "from pickle import loads",
+        "torch.load(p)",
+        "torch.load(p, weights_only=False)",
+        "yaml.load(f)",
+        "np.load(p, allow_pickle=True)",
+    ],
 )
 def test_an_unsafe_load_is_found(source: str) -> None:
     assert len(unsafe_uses(source)) == 1
@@ -142,9 +151,10 @@ def normalised(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-@pytest.mark.parametrize(
-    "name", ["core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ray", "tensorboard", "ros", "colcon"]
-)
+EXTRAS = ("sim", "diffusion", "video", "datasets", "vision", "timm", "ray", "tensorboard")
+
+
+@pytest.mark.parametrize("name", ["core", "arrays", "dev", "peers", "ros", "colcon", *EXTRAS])
 def test_requirements_are_pinned_locked_and_documented(name: str) -> None:
     wanted = pins(name)
     lock = pins("lock")
@@ -169,6 +179,9 @@ def ranges(extra: str = "") -> dict[str, Requirement]:
         ("sim", ("sim",)),
         ("diffusion", ("diffusion",)),
         ("video", ("video",)),
+        ("datasets", ("video", "datasets")),
+        ("vision", ("vision",)),
+        ("timm", ("timm",)),
         ("ray", ("ray",)),
         ("tensorboard", ("tensorboard",)),
     ],
@@ -217,11 +230,12 @@ def test_the_changelog_tells_of_this_version() -> None:
 def test_set_up_installs_all_that_the_demo_tests_and_studies_import() -> None:
     script = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     installed = set(re.findall(r"-r requirements/(\w+)\.txt", script))
-    assert installed == {"core", "arrays", "sim", "diffusion", "video", "dev", "peers", "ros", "colcon"}
+    extras = {"sim", "diffusion", "video", "vision", "timm"}
+    assert installed == {"core", "arrays", "dev", "peers", "ros", "colcon"} | extras
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    extras = ("", "sim", "diffusion", "video", "ray", "tensorboard", "lerobot", "testing")
+    extras = ("", *EXTRAS, "lerobot", "testing")
     declared = set(pins("ros")).union(*(ranges(extra) for extra in extras))
     distributions = packages_distributions()
     undeclared = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,14 @@ from studies import options
 from studies.few_demonstrations.sources import FRESH, TRAIN, data_of, sources
 from studies.grid import Figures, Store, say
 from studies.tables import table
-from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
+from trace_memory_ros.learning.bags.design import BagOptions
+from trace_memory_ros.learning.bags.folds import learn_fold
+from trace_memory_ros.learning.bags.training import Prepared, prepare_split
 from trace_memory_ros.learning.branch_accuracy import judge
-from trace_memory_ros.learning.build import prepare_unpaired
+from trace_memory_ros.learning.by_heart import probe_address, warnings
+from trace_memory_ros.learning.cross_validation import Trial, cross_validate
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.progress import Progress
@@ -58,8 +63,13 @@ ROWS = {
     "trace_noise_10": Row("trace", None, 10.0),
     "trace_window_noise_10": Row("trace", WINDOW, 10.0),
     "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
+    "trace_window_noise_30": Row("trace", WINDOW, 30.0),
     "gru_state_10": Row("gru", None, 1.0, 10.0),
 }
+
+
+FOLDED = ("trace", "trace_window_noise_10")
+"""Rows of which it is asked what cross-validation would have said."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,8 @@ class FewPlan:
 
     def settings(self, job: Job) -> Figures:
         """What a job's figures depend on."""
-        sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": self.recipe.to_dict()}
+        recipe = {"memory_first": asdict(self.recipe.memory_first), "augmentation": asdict(self.recipe.augmentation)}
+        sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": recipe}
         return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
 
 
@@ -95,11 +106,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_names(parser, "--sources", SIZES, "sources of bags")
     options.add_names(parser, "--rows", ROWS, "rows")
     options.add_counts(parser, seeds=(1, "training seeds"), fresh=(40, "bags that no training sees"))
+    parser.add_argument(
+        "--folds", action="store_true", help=f"cross-validate {', '.join(FOLDED)} on the fewest bags too"
+    )
     parser.add_argument("--report", action="store_true", help="train nothing, tabulate what is there")
 
 
 def run(
-    out_dir: Path, quick: bool, sources: tuple[str, ...], rows: tuple[str, ...], seeds: int, fresh: int, report: bool
+    out_dir: Path,
+    quick: bool,
+    sources: tuple[str, ...],
+    rows: tuple[str, ...],
+    seeds: int,
+    fresh: int,
+    folds: bool,
+    report: bool,
 ) -> Figures:
     """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
     plan = FewPlan(fresh, SECONDS, Recipe(), out_dir)
@@ -124,29 +145,32 @@ def run(
             say(f"{job}: fresh {right}, train {kept['train']}, {kept['cpu_s']:.0f} s")
         if kept is not None:
             found[job] = kept
+        if folds and job.bags == min(sizes[job.source]) and job.row in FOLDED and job.seed == 0:
+            fold = partial(cross_validated, plan, job)
+            folded = store.read(f"{job}-folds", settings) if report else store.get(f"{job}-folds", settings, fold)
+            found |= {job: {**kept, "cross_validation": folded}} if kept and folded else {}
     return {"fresh": plan.fresh, "seconds": plan.seconds, "cells": _cells(sizes, rows, found), "chance": 0.5}
 
 
 def measure(plan: FewPlan, job: Job) -> Figures:
     """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by."""
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
-    read = partial(data_of, job.source, plan.out_dir / "bags", plan.out_dir / "cache", seconds=plan.seconds)
-    train, fresh = read(kind=TRAIN, count=job.bags), read(kind=FRESH, count=plan.fresh)
-    training = list(train.episodes)
-    design, state = bag_design(BagOptions(row.memory, window=row.window), recording, train.action_names, training)
-    data = prepare_unpaired(design, state, training, (), list(fresh.episodes))
-    recipe = bag_recipe(plan.recipe, recording.observation.tick_period_ms, training)
-    noise = recipe.augmentation.stronger(row.signature_noise, row.state_noise)
+    train, fresh = (_bags(plan, job, *part) for part in ((TRAIN, job.bags), (FRESH, plan.fresh)))
+    both = replace(train, episodes=train.episodes + fresh.episodes)
+    chosen = Split(list(range(job.bags)), [], list(range(job.bags, len(both.episodes))))
+    prepared = _prepared(plan, row, recording, both, chosen)
+    design, data, recipe = prepared.design, prepared.data, prepared.recipe
     log: list[Progress] = []
     begun = time.process_time()
     agent = new_agent(design, data, job.seed)
     if not list(agent.memory.parameters()):
         recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
-    model = learn_memory(agent, data.training, None, replace(recipe, augmentation=noise), job.seed, log.append).eval()
+    model = learn_memory(agent, data.training, None, recipe, job.seed, log.append).eval()
     spent = time.process_time() - begun
     with torch.no_grad():
         decided = judge(model, data.held_out)
     assert decided.accuracy is not None
+    probe = probe_address(model, agent.memory, data.training, recipe)
     return {
         "right": decided.accuracy.right,
         "count": decided.accuracy.count,
@@ -155,7 +179,39 @@ def measure(plan: FewPlan, job: Job) -> Figures:
         "steps": log[-1].step,
         "attempts": log[-1].attempt,
         "cpu_s": spent,
+        "address_probe": None if probe is None else probe.to_dict(),
+        "warned": bool(warnings(log[-1].train_branch_accuracy, None, probe)),
     }
+
+
+def cross_validated(plan: FewPlan, job: Job) -> Figures:
+    """What a training on the job's bags would say of itself: its folds' decisions, and whether it would warn."""
+    row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
+    train = _bags(plan, job, TRAIN, job.bags)
+    folds = deal_scenes(train.episodes, 0)
+
+    def trial(fold: int, _noise: float) -> Trial:
+        inside = [episode.scene in folds[fold] for episode in train.episodes]
+        sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
+        chosen = Split(next(sides), [], next(sides))
+        prepared = _prepared(plan, row, recording, train, chosen)
+        return learn_fold(prepared.design, prepared.data, prepared.recipe, job.seed)
+
+    found = cross_validate(len(folds), (row.signature_noise,), trial)
+    assert found is not None
+    say(f"{job}: cross-validated {found.accuracy}")
+    return {**found.to_dict(), "warned": bool(warnings(found.train, found.accuracy))}
+
+
+def _bags(plan: FewPlan, job: Job, kind: str, count: int) -> BagData:
+    return data_of(job.source, plan.out_dir / "bags", plan.out_dir / "cache", kind, count, plan.seconds)
+
+
+def _prepared(plan: FewPlan, row: Row, recording: RecordingConfig, data: BagData, chosen: Split) -> Prepared:
+    """The row's design, data, and recipe with its noise."""
+    found = prepare_split(data, recording, BagOptions(row.memory, window=row.window), plan.recipe, chosen)
+    noise = found.recipe.augmentation.stronger(row.signature_noise, row.state_noise)
+    return replace(found, recipe=replace(found.recipe, augmentation=noise))
 
 
 def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> Figures:
@@ -172,14 +228,29 @@ def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> 
 
 
 def tables(figures: Figures) -> Iterator[Table]:
-    """Right decisions on fresh bags."""
+    """Right decisions on fresh bags, and what cross-validation says beside them."""
     names = [name for name in ROWS if any(name in cell for cell in figures["cells"].values())]
     rows = [[where, *(_text(cell.get(name)) for name in names)] for where, cell in figures["cells"].items()]
     yield table("right decisions on fresh bags, memory-first phase alone", ["trained on", *names], rows)
+    folded = [
+        [where, name, _share(run["cross_validation"]["accuracy"]), _share(found), run["cross_validation"]["warned"]]
+        for where, cell in figures["cells"].items()
+        for name, found in cell.items()
+        for run in found["seeds"]
+        if "cross_validation" in run
+    ]
+    if folded:
+        yield table(
+            "what a training says of itself", ["trained on", "row", "cross-validated", "fresh", "warned"], folded
+        )
 
 
 def _text(cell: Figures | None) -> str:
     if cell is None:
         return "-"
     by_seed = ", ".join(str(run["right"]) for run in cell["seeds"])
-    return f"{cell['right']}/{cell['count']} ({by_seed}; {cell['ci95'][0]:.2f} to {cell['ci95'][1]:.2f})"
+    return f"{_share(cell)} [{by_seed}]" if len(cell["seeds"]) > 1 else _share(cell)
+
+
+def _share(found: Figures) -> str:
+    return f"{found['right']}/{found['count']} ({found['ci95'][0]:.2f} to {found['ci95'][1]:.2f})"

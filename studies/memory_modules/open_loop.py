@@ -14,14 +14,15 @@ from torch import Tensor
 
 from studies.memory_modules.expert_episodes import ExpertEpisode
 from trace_memory_ros.learning.branch_accuracy import nearer
-from trace_memory_ros.learning.dataset import increments, signatures
+from trace_memory_ros.learning.dataset import increments
+from trace_memory_ros.learning.path_signatures import signatures
 from trace_memory_ros.memory.base import MemoryInput, Readout
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
+from trace_memory_ros.vision.encoder import pixels_of
 
 SCANNED = 32
 """Writes taken at a time: a scan keeps the state after each of them."""

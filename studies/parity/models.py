@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,13 +14,13 @@ from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.memory.trace.config import TraceConfig
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig
 from trace_memory_ros.runtime.clock import PathLength
 from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 TASK = "origin"
 WIDTH, SLOTS, DEPTH = 64, 4, 3
@@ -43,7 +44,7 @@ def random_checkpoint(
     observation = default_arm(base_masked)
     cameras = tuple(replace(camera, transport=transport) for camera in observation.cameras)
     observation = replace(observation, cameras=cameras)
-    sizes = {"visual_width": 512, "state_width": 512} if paper else {}
+    sizes: dict[str, Any] = {"visual_width": 512, "state_width": 512} if paper else {}
     encoder = ContentEncoder(
         EncoderConfig(len(observation.cameras), observation.thumbnail_px, observation.state_dim, **sizes)
     )

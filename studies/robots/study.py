@@ -25,8 +25,9 @@ MEMORIES: dict[str, tuple[str, ...]] = {
     "none": ("--memory", "none"),
     "first_frame": ("--memory", "first_frame"),
     "gru": ("--memory", "gru"),
-    "trace": ("--memory", "trace"),
-    "trace_window": ("--memory", "trace", "--window", "8"),
+    "trace": ("--memory", "trace", "--window", "0", "--noise", "1"),
+    "trace_window": ("--memory", "trace", "--window", "8", "--noise", "1"),
+    "default": (),
 }
 EDITED = ("two_arms_wrench",)
 """Robots with numbers that a proposal lists and does not take: velocities, forces."""
@@ -36,7 +37,7 @@ SMALL = (
     "recipe.memory_first.stage_steps=2",
     "recipe.memory_first.attempts=1",
     "recipe.steps=2",
-    "bags.noise=[1.0]",
+    "bags.cross_validation=false",
     "policy.chunk=6",
 )
 """A training that ends in seconds and learns nothing."""

@@ -17,7 +17,7 @@ from trace_memory_ros.bags.cache import load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict, Grade
 
-ARRAYS = ("stamps_ns", "images", "state", "usable", "input_stamps_ns")
+ARRAYS = ("stamps_ns", "state", "usable", "input_stamps_ns")
 
 
 def equal(one: BagEpisode, other: BagEpisode) -> bool:
@@ -26,6 +26,8 @@ def equal(one: BagEpisode, other: BagEpisode) -> bool:
         if a.dtype != b.dtype or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f"):
             return False
     assert one.actions is not None and other.actions is not None
+    if not all(np.array_equal(frames[:], other.images[name][:]) for name, frames in one.images.items()):
+        return False
     rest = ("name", "bag", "span", "cameras", "streams", "faults", "action_names", "branches", "notes", "unfinished")
     return np.array_equal(one.actions, other.actions, equal_nan=True) and all(
         getattr(one, name) == getattr(other, name) for name in (*rest, "counters")
@@ -116,7 +118,7 @@ def test_an_unexpected_error_is_a_verdict(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_process_that_dies_costs_only_its_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_decode_into", dies)
     bags = [tmp_path / name for name in ("one", "two", "three")]
-    verdicts = dict(cache._decode_all(bags, RECORDING, tmp_path, 2))
+    verdicts = dict(cache._decode_all(bags, RECORDING, tmp_path, 2, cache.BagSource()))
     assert {bag.name: verdict.grade for bag, verdict in verdicts.items()} == {
         "one": Grade.OK,
         "two": Grade.UNUSABLE,

@@ -33,6 +33,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 COMMANDS = {
     "train bags": ["train", "BAGS", "--config", "CONFIG", "--cache", "CACHE", "--out", "OUT"],
     "train a task": ["train", "origin", "--demos", "CACHE", "--out", "OUT"],
+    "sweep": ["sweep", "SWEEP", "--out", "OUT"],
     "evaluate bags": ["evaluate", "BAGS", "--checkpoint", "CHECKPOINT", "--cache", "CACHE", "--out", "OUT"],
     "evaluate a task": ["evaluate", "origin", "CHECKPOINT", "--out", "OUT"],
     "demonstrate": ["demonstrate", "origin", "--seeds", "1", "--out", "OUT"],
@@ -52,10 +53,12 @@ def test_a_place_with_other_things_in_it_is_refused_untouched(
     monkeypatch.chdir(tmp_path)
     bag = robot(tmp_path)
     (tmp_path / "walk.bag").write_bytes(b"#ROSBAG V2.0\n")
+    (tmp_path / "sweep.yaml").write_text("source: [bags]\n")
     out = write(tmp_path / "precious", recording_of(3))
     (out / "observation.yaml").write_text("mine: true\n")
     places = {"BAGS": bag.parent, "BAG": bag, "CONFIG": tmp_path / "recording.yaml", "CACHE": tmp_path / "cache",
-              "CHECKPOINT": tmp_path / "checkpoint", "OUT": out, "OLD": tmp_path / "walk.bag"}  # fmt: skip
+              "CHECKPOINT": tmp_path / "checkpoint", "OUT": out, "OLD": tmp_path / "walk.bag",
+              "SWEEP": tmp_path / "sweep.yaml"}  # fmt: skip
     words = [str(places.get(word, word)).replace("OUT/", f"{out}/") for word in COMMANDS[name]]
     before = contents(out)
     assert main(words) == 1

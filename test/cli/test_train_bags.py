@@ -45,7 +45,7 @@ def test_bags_become_a_checkpoint_and_a_bad_one_is_listed(folder: Path, capsys: 
     assert main(arguments(folder)) == 0
     said = capsys.readouterr().out
     assert "cut_off: unusable" in said
-    assert "1 of 7 bags cannot be used" in said
+    assert "1 of 7 recordings cannot be used" in said
     assert "left 2, right 2" in said
     figures = read_summary(folder / "c").figures
     assert figures["training_episodes"] == 4 and figures["held_out_episodes"] == 2
@@ -91,7 +91,7 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     first = read_summary(folder / "c").figures["model_id"]
     tensors = load(folder / "c").tensors
     assert main(arguments(folder, "--resume")) == 0
-    assert "resumed at step 3 of 3" in capsys.readouterr().out
+    assert "resumed joint phase at step 3 of 3" in capsys.readouterr().out
     assert first != ""
     again = load(folder / "c").tensors
     assert all((tensors[name] == again[name]).all() for name in tensors)
@@ -138,9 +138,9 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
 FAST = ("recipe.memory_first={clock_factors: [2], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",)
 
 
-def with_gru(folder: Path, *more: str) -> list[str]:
-    words = [*arguments(folder), *(word for value in (*FAST, *more) for word in ("--set", value))]
-    words[words.index("none")] = "gru"
+def remembering(folder: Path) -> list[str]:
+    words = [*arguments(folder, "--depth", "1"), *(word for value in FAST for word in ("--set", value))]
+    words[words.index("none")] = "trace"
     return words
 
 
@@ -149,21 +149,23 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
 ) -> None:
     write_bags(tmp_path / "bags", 4, recording())
     config_file(tmp_path, recording())
-    assert main(with_gru(tmp_path, "bags.noise=[1, 10]")) == 0
+    assert main([*remembering(tmp_path), "--noise", "10,1"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions would be held out, fewer than 20" in said
-    assert "fold 4, noise x10: train" in said
+    assert "fold 4, noise x10: train" in said and "fold 4, noise x1: train" in said
     assert "too few to tell" in said and "held-out branch accuracy" not in said
     figures = read_summary(tmp_path / "c").figures
     assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
     folded = figures["cross_validation"]
     assert (folded["folds"], folded["accuracy"]["count"], folded["accuracy"]["claimed"]) == (4, 8, False)
+    assert main([*remembering(tmp_path), "--noise", "10,1", "--resume"]) == 0
+    assert read_summary(tmp_path / "c").figures["cross_validation"] == folded
     noise = read_file(tmp_path / "c" / FILE)["recipe"]["augmentation"]["signature_noise"]
     assert noise == pytest.approx(0.05 * folded["noise"])
 
 
 def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*with_gru(folder), "--no-cross-validation"]) == 0
+    assert main([*remembering(folder), "--no-cross-validation"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions are held out, fewer than 20: how well this decides on other episodes stays unknown" in said
     assert "held-out branch accuracy, never looked at before" in said and "/2 right, too few to tell" in said
@@ -224,7 +226,7 @@ def test_bags_need_a_configuration_and_must_exist(tmp_path: Path, capsys: pytest
     assert main(["train", str(tmp_path)]) == 1
     assert "need --config" in capsys.readouterr().err
     assert main(["train", str(tmp_path / "nowhere")]) == 1
-    assert "give folders of bags, or one of the tasks" in capsys.readouterr().err
+    assert "or one of the tasks" in capsys.readouterr().err
     config_file(tmp_path, recording())
     assert main(["train", str(tmp_path), "--config", str(tmp_path / "observation.yaml")]) == 1
     assert "holds no bag" in capsys.readouterr().err

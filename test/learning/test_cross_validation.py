@@ -1,10 +1,12 @@
 """Cross-validation over scenes: folds, pooled counts, and a strength of noise that reports nothing it was chosen by."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trace_memory_ros.learning.cross_validation import FOLDS, LEAST_SCENES, Trial, cross_validate, deal
+from trace_memory_ros.learning.cross_validation import FOLDS, LEAST_SCENES, KeptTrials, Trial, cross_validate, deal
 from trace_memory_ros.measure.accuracy import Accuracy
 
 
@@ -65,3 +67,24 @@ def test_folds_that_cannot_be_judged_are_left_out() -> None:
     assert cross_validate(2, (1.0,), lambda *_: Trial(None, None)) is None
     with pytest.raises(ValueError, match="one source"):
         cross_validate(2, (1.0,), lambda fold, _: Trial(None, Accuracy.of(1, 2, ("found", "twins")[fold])))
+
+
+def test_an_interrupted_one_goes_on_and_another_run_begins_anew(tmp_path: Path) -> None:
+    done: list[tuple[int, float]] = []
+
+    def trial(fold: int, noise: float) -> Trial:
+        done.append((fold, noise))
+        return Trial(Accuracy({(0, 1): (2, 3), (0, 0): (1, 1)}), None)
+
+    file = tmp_path / "run" / "kept.json"
+    first = KeptTrials(file, {"seed": (0, 1)}, reuse=False).get(0, 1.0, trial)
+    again = KeptTrials(file, {"seed": (0, 1)}, reuse=True)
+    assert again.get(0, 1.0, trial) == first == trial(0, 1.0)
+    assert again.get(1, 1.0, trial) == first
+    assert done == [(0, 1.0), (0, 1.0), (1, 1.0)]
+    for reuse, other in ((False, (0, 1)), (True, (0, 2))):
+        KeptTrials(file, {"seed": other}, reuse).get(0, 1.0, trial)
+    assert len(done) == 5
+    file.write_text("cut o")
+    KeptTrials(file, {"seed": (0, 2)}, reuse=True).get(0, 1.0, trial)
+    assert len(done) == 6

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import yaml
 from learning.tiny_bags import BRANCH_TICK, START_NS, TICKS, config_file, recording, write_bag
+from policies.lerobot_examples import SMALL
 
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
@@ -23,9 +28,12 @@ from trace_memory_ros.learning.lerobot.export import (
     frames_per_second,
     stretches,
 )
-from trace_memory_ros.learning.lerobot.importing import CONFIG, Layout, import_dataset, read_layout, recording_of
+from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
+from trace_memory_ros.learning.lerobot.layout import Layout, described, read_layout, recording_of
+from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.policies.lerobot.install import LerobotMissing, lerobot
+from trace_memory_ros.policies.lerobot.runner import LerobotRunner
 
 try:
     lerobot("lerobot.datasets.lerobot_dataset")
@@ -33,6 +41,7 @@ except LerobotMissing as missing:
     pytest.skip(str(missing), allow_module_level=True)
 
 EVERY = slice(None)
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lerobot_with_memory.py"
 TASK = "go where the colour said"
 
 
@@ -181,7 +190,7 @@ def test_what_is_no_dataset_is_refused_with_what_it_lacks(tmp_path: Path) -> Non
     more = {"action": {**state, "names": None}, "observation.image": {"dtype": "video", "shape": [4, 4, 3]}}
     features = {"observation.state": state, **more}
     info.write_text(json.dumps({**known, "codebase_version": "v3.0", "features": features}))
-    want = Layout(30, {"image": "observation.image"}, ("a", "b"), ("action_0", "action_1"))
+    want = Layout(30, {"image": "observation.image"}, ("a", "b"), ("action_0", "action_1"), {"image": (4, 4)})
     assert read_layout(tmp_path) == want
     assert recording_of(want, True, {}).observation.state == ("joint_states.position.a", "joint_states.position.b")
 
@@ -197,3 +206,85 @@ def test_a_tick_period_that_is_no_whole_rate_is_refused() -> None:
 def test_stretches_are_found_at_both_ends() -> None:
     assert stretches(np.array([1, 1, 0, 1, 0, 0, 1], bool)) == [range(2), range(3, 4), range(6, 7)]
     assert stretches(np.zeros(3, bool)) == []
+
+
+def recorded(root: Path, storage: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Two episodes as `lerobot-record` writes them, and a feature of branches; the states and images that they hold."""
+    rng = np.random.default_rng(0)
+    film = {"dtype": storage, "shape": (48, 64, 3), "names": ["height", "width", "channels"]}
+    numbers = {"dtype": "float32", "shape": (2,), "names": ["pan.pos", "grip.pos"]}
+    wanted = {"observation.state": numbers, "action": numbers, "observation.images.front": film}
+    wanted["branch"] = {"dtype": "string", "shape": (1,), "names": None}
+    factory = lerobot("lerobot.datasets.lerobot_dataset").LeRobotDataset
+    dataset = factory.create("me/parts", fps=30, features=wanted, root=root, use_videos=storage == "video")
+    told = []
+    for side in ("left", "right"):
+        state = rng.normal(size=(45, 2)).astype(np.float32)
+        shown = np.repeat(rng.integers(0, 256, (45, 3, 4, 3)), 16, 1).repeat(16, 2).astype(np.uint8)
+        for k in range(45):
+            frame = {"observation.state": state[k], "action": -state[k], "observation.images.front": shown[k]}
+            dataset.add_frame(frame | {"branch": side if k >= 30 else "", "task": TASK})
+        dataset.save_episode(parallel_encoding=False)
+        told.append((state, shown))
+    dataset.finalize()
+    return told
+
+
+@pytest.mark.parametrize("storage", ["image", "video"])
+def test_what_lerobot_recorded_is_read_frame_by_frame(tmp_path: Path, storage: str) -> None:
+    root = tmp_path / "parts"
+    told = recorded(root, storage)
+    config = described(root)
+    assert config.observation.tick_period_ms == 100 and config.branches is not None
+    config = replace(config, observation=replace(config.observation, image_px=64))
+    for path, (state, shown), side in zip(episodes_of(f"lerobot:{root}"), told, ("left", "right"), strict=True):
+        (episode,), verdict = DatasetSource().decode(path, config)
+        assert verdict.ok and episode.ticks == 15 and [(b.tick, b.label) for b in episode.branches] == [(10, side)]
+        assert np.array_equal(episode.state, state[::3])
+        assert episode.actions is not None and np.array_equal(episode.actions, -state[::3])
+        seen = np.stack([cv2.resize(picture, (64, 64), interpolation=cv2.INTER_AREA) for picture in shown[::3]])
+        error = np.abs(episode.images["front"][:].astype(int) - seen).mean()
+        assert error == 0 if storage == "image" else 0 < error < 12
+
+
+def test_a_lerobot_policy_gets_the_memory_of_its_own_dataset(tmp_path: Path) -> None:
+    """docs/examples/lerobot_with_memory.py: a memory of the dataset and LeRobot's ACT, in one folder that runs."""
+    root, config = tmp_path / "parts", tmp_path / "observation.yaml"
+    recorded(root, "image")
+    proposal = described(root)
+    small = replace(proposal, observation=replace(proposal.observation, image_px=16, thumbnail_px=8))
+    config.write_text(yaml.safe_dump(small.to_dict()))
+    short = [
+        "--memory",
+        "none",
+        "--steps",
+        "2",
+        "--chunk",
+        "4",
+        "--held-out",
+        "0.5",
+        "--cache",
+        str(tmp_path / "cache"),
+    ]
+    asked = ["train", f"lerobot:{root}", "--config", str(config), "--out", str(tmp_path / "memory")]
+    assert main([*asked, *short]) == 0
+    kinds, factory = lerobot("lerobot.configs.types"), lerobot("lerobot.policies.factory")
+    feature, kind = kinds.PolicyFeature, kinds.FeatureType
+    seen = {
+        "observation.images.front": feature(kind.VISUAL, (3, 48, 64)),
+        "observation.state": feature(kind.STATE, (2,)),
+    }
+    act = factory.make_policy_config(
+        "act", device="cpu", input_features=seen, output_features={"action": feature(kind.ACTION, (2,))}, **SMALL["act"]
+    )
+    stats = lerobot("lerobot.datasets.lerobot_dataset").LeRobotDatasetMetadata("parts", root=root).stats
+    base = factory.get_policy_class("act")(act)
+    for part in (base, *factory.make_pre_post_processors(act, dataset_stats=stats)):
+        part.save_pretrained(tmp_path / "act")
+    given = [str(tmp_path / name) for name in ("parts", "memory", "act", "both")]
+    command = [sys.executable, str(EXAMPLE), *given, "--steps", "3", "--batch", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"loss \d+\.\d+ to \d+\.\d+; written to", done.stdout)
+    runner = LerobotRunner.from_folder(tmp_path / "both")
+    assert runner.action_names == ("pan.pos", "grip.pos") and runner.checkpoint.memory_model_id

@@ -6,12 +6,15 @@ import pytest
 
 from trace_memory_ros.arm.design import arm_defaults, arm_design, arm_recipe, design_of
 from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
 from trace_memory_ros.learning.sizes import memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.runtime.clock import EveryTicks
 from trace_memory_ros.runtime.window import PathWindow
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_later_layers_win_value_by_value() -> None:
@@ -72,6 +75,30 @@ def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) 
     config = resolve(arm_defaults("colour", given), given)
     assert design_of(config) == arm_design(memory, 3, policy="diffusion")
     assert config.recipe == arm_recipe("colour", "diffusion")
+
+
+def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
+    config = resolve(bag_defaults("bags", {}), {})
+    assert (config.memory.name, config.address.window) == ("trace", PathWindow(stretches=8))
+    assert config.bags is not None
+    docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
+    (memory, address, split, folds) = (
+        next(line for line in docs.splitlines() if line.startswith(f"| `{key}"))
+        for key in ("memory.name", "address.depth", "bags.held_out", "bags.cross_validation")
+    )
+    assert f"| `{config.memory.name}`" in memory
+    assert f"| {config.address.depth}, the last 8 " in address
+    shares = (1 / config.bags.held_out, 1 / config.bags.validation)
+    assert "| 1/{:.0f}, 1/{:.0f}, {}, all".format(*shares, config.bags.split_seed) in split
+    assert f"| true, [{', '.join(f'{noise:g}' for noise in config.bags.noise)}] |" in folds
+    assert config.bags.cross_validation is True
+
+
+def test_a_path_may_be_taken_whole() -> None:
+    config = resolve(bag_defaults("bags", {}), {"address": {"window": None}, "bags": {"noise": [1]}})
+    assert config.address.window is None and config.bags is not None and config.bags.noise == (1,)
+    with pytest.raises(ConfigError, match="bags.noise"):
+        resolve({}, {"bags": {"noise": []}})
 
 
 def test_an_arm_task_has_no_bags() -> None:

@@ -13,6 +13,7 @@ from studies import tiny_bags as tiny
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.cache import load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig
 from trace_memory_ros.observation.frames import Frames, at, of_stack, resized, stacked
@@ -76,7 +77,7 @@ def test_a_camera_has_its_own_size_and_crop_from_bag_to_cache(tmp_path: Path) ->
         assert np.array_equal(made.images["hand"][tick], prepare(tiny.pixels(tick, 1), tiny.IMAGE_PX))
         for name in made.cameras:
             assert np.array_equal(kept.images[name][tick], made.images[name][tick])
-    assert isinstance(kept.images["front"].pixels, np.memmap)
+    assert isinstance(kept.images["front"].pixels, StoredArray)
     assert ObservationConfig.from_dict(own.to_dict()) == own
 
 

@@ -122,7 +122,7 @@ def test_weights_of_another_size_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"heads": 3}, "heads = 3"), ({"image_px": 20}, "image_px = 20"), ({"chunk": 0}, "chunk = 0")],
+    [({"heads": 3}, "heads = 3"), ({"image_px": 0}, "image_px = 0"), ({"chunk": 0}, "chunk = 0")],
 )
 def test_impossible_sizes_are_named(change: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -207,7 +207,7 @@ def test_a_batch_without_memory_or_of_another_shape_is_refused(key: str) -> None
 
 
 def test_a_policy_of_another_family_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Linear' cannot be given a memory: choose from act, diffusion"):
+    with pytest.raises(ValueError, match="'Linear' cannot be given a memory: choose from act, diffusion, smolvla"):
         MemoryPolicy(torch.nn.Linear(1, 1), MemoryOptions(SHAPE))
 
 

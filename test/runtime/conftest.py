@@ -12,7 +12,6 @@ import torch
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import CheckpointConfig, MemoryConfig, save
 from trace_memory_ros.runtime.clock import ClockRule, PathLength
@@ -20,6 +19,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 CONFIG = default_arm()
 DEPTH = 2

@@ -13,10 +13,10 @@ import yaml
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.runtime.checkpoint import CONFIG, WEIGHTS, CheckpointError, load, save
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
 from trace_memory_ros.runtime.clock import PathLength
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 
 def make_config(**changes: object) -> CheckpointConfig:

@@ -7,10 +7,12 @@ import pytest
 from studies.few_demonstrations import study
 from studies.few_demonstrations.sources import FRESH, TRAIN, sources
 
+CALL = {"seeds": 1, "fresh": 40, "folds": True, "report": False}
+
 
 def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ("mobile_manipulator",), ("gru", "trace_window_noise_10")
-    figures = study.run(tmp_path, True, *chosen, seeds=1, fresh=40, report=False)
+    figures = study.run(tmp_path, True, *chosen, **CALL)
     (cell,) = figures["cells"].values()
     assert [found["count"] for found in cell.values()] == [figures["fresh"]] * 2 == [2, 2]
     assert not cell["gru"]["claimed"]
@@ -19,9 +21,12 @@ def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pyt
         raise AssertionError("trained again")
 
     monkeypatch.setattr(study, "measure", never)
-    assert study.run(tmp_path, True, *chosen, seeds=1, fresh=40, report=False) == figures
-    (shown,) = study.tables(figures)
+    monkeypatch.setattr(study, "cross_validated", never)
+    assert study.run(tmp_path, True, *chosen, **CALL) == figures
+    shown, folded = study.tables(figures)
     assert [column.header for column in shown.columns] == ["trained on", "gru", "trace_window_noise_10"]
+    (counted,) = (list(column.cells) for column in folded.columns if column.header == "cross-validated")
+    assert counted[0].split(" ")[0].endswith("/4")
 
 
 def test_no_bag_to_be_judged_by_is_trained_on_and_answers_take_turns(tmp_path: Path) -> None:

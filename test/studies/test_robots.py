@@ -21,7 +21,7 @@ def test_a_strangers_robot_from_its_bags_to_live_commands(
     figures = study.run(tmp_path, True, (name,), tuple(study.MEMORIES), 6, 2)
     found = figures["robots"][name]
     shipped = RecordingConfig.load(CONFIGS / f"{name}.yaml")
-    inspected, done = found["inspect"], found["trace_window"]
+    inspected, done = found["inspect"], found["default"]
     assert inspected["tick_period_ms"] == shipped.observation.tick_period_ms == ROBOTS[name].tick_ms
     assert inspected["cameras"] == {camera.topic: camera.transport for camera in shipped.observation.cameras}
     assert len(inspected["state"]) == shipped.observation.state_dim

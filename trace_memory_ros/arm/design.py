@@ -10,6 +10,7 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED, POLICY_OPTIONS
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.eyes import with_eyes
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.learning.run_config import RunConfig, chosen
 from trace_memory_ros.memory import registry
@@ -96,7 +97,7 @@ def design_of(config: RunConfig) -> Design:
         )
     memory, policy, address = config.memory, config.policy, config.address
     design = arm_design(memory.name, address.depth, memory.options, address.window, policy.family)
-    return replace(
+    asked = replace(
         design,
         clock=config.rule,
         width=memory.width,
@@ -104,3 +105,4 @@ def design_of(config: RunConfig) -> Design:
         chunk=policy.chunk or design.chunk,
         policy_options=policy.options,
     )
+    return with_eyes(asked, config.eyes, policy.backbone)

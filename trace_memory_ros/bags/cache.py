@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
 
 FORMAT = 4
@@ -37,21 +38,44 @@ Report = Callable[[int, int, BagVerdict], None]
 """Called with the bags done, the bags in all, and the verdict of the one that was done."""
 
 
+class Source(Protocol):
+    """What makes episodes of a path; handed to other processes as it is."""
+
+    def key(self, path: Path, recording: RecordingConfig, cache_dir: Path) -> str:
+        """Name of a path's folder in the cache."""
+
+    def decode(self, path: Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
+        """Its episodes, and what is wrong with it. A fault is never an exception."""
+
+
+class BagSource:
+    """rosbag2 recordings."""
+
+    def key(self, path: Path, recording: RecordingConfig, cache_dir: Path) -> str:
+        return cache_key(path, recording, cache_dir)
+
+    def decode(self, path: Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
+        return decode_bag(path, recording)
+
+
 def load_episodes(
     bags: Sequence[str | Path],
     recording: RecordingConfig,
     cache_dir: str | Path,
     workers: int = 1,
     report: Report | None = None,
+    source: Source | None = None,
 ) -> list[EpisodeResult]:
     """The episodes of `bags` in order, and the verdict in place of a bag that has none that can be used.
 
     Each bag is decoded once into `cache_dir`, in `workers` processes; an interrupted run goes on where it was. A bag
-    that fails is tried again by the next run. An episode of a bag with losses names them in `notes`.
+    that fails is tried again by the next run. An episode of a bag with losses names them in `notes`. source: what makes
+    episodes of a path; rosbag2 recordings by default.
     """
+    source = source or BagSource()
     paths = [Path(bag) for bag in bags]
     verdicts: dict[Path, BagVerdict] = {}
-    for path, verdict in _decode_all(list(dict.fromkeys(paths)), recording, Path(cache_dir), workers):
+    for path, verdict in _decode_all(list(dict.fromkeys(paths)), recording, Path(cache_dir), workers, source):
         verdicts[path] = verdict
         if report is not None:
             report(len(verdicts), len(set(paths)), verdict)
@@ -61,7 +85,7 @@ def load_episodes(
         if verdict.grade is Grade.UNUSABLE:
             results.append(verdict)
         else:
-            results += _load(Path(cache_dir) / cache_key(path, recording, Path(cache_dir)), path)
+            results += _load(Path(cache_dir) / source.key(path, recording, Path(cache_dir)), path)
     return results
 
 
@@ -69,13 +93,13 @@ def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     """Name of a bag's folder in the cache: a hash of its files, the configuration and the format."""
     parts = [file for part in layout_of(bag).files for file in (part, *journals(part))]
     files = [*parts, bag / METADATA, branch_file(recording, bag)]
-    contents = [_file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
+    contents = [file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
     content = json.dumps({"format": FORMAT, "recording": recording.to_dict(), "files": contents}, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
-def _file_hash(file: Path, cache_dir: Path) -> str:
-    """Hash of a file's content, remembered for its path, size and time of change."""
+def file_hash(file: Path, cache_dir: Path) -> str:
+    """Hash of a file's content, remembered in the cache for its path, size and time of change."""
     status = file.stat()
     identity = f"{file.resolve()}\n{status.st_size}\n{status.st_mtime_ns}\n{status.st_ino}"
     memo = cache_dir / "hashes" / hashlib.sha256(identity.encode()).hexdigest()[:24]
@@ -95,17 +119,17 @@ def _file_hash(file: Path, cache_dir: Path) -> str:
 
 
 def _decode_all(
-    bags: list[Path], recording: RecordingConfig, cache_dir: Path, workers: int
+    bags: list[Path], recording: RecordingConfig, cache_dir: Path, workers: int, source: Source
 ) -> Iterator[tuple[Path, BagVerdict]]:
     """Every bag's verdict as it comes. A bag whose process dies is tried alone once more."""
     if workers <= 1 or len(bags) < 2:
         for bag in bags:
-            yield bag, _decode_into(bag, recording, cache_dir)
+            yield bag, _decode_into(bag, recording, cache_dir, source)
         return
     left = list(bags)
     for attempt in ([*bags], None):
         for group in [attempt] if attempt is not None else [[bag] for bag in list(left)]:
-            for bag, verdict in _in_processes(group, recording, cache_dir, workers):
+            for bag, verdict in _in_processes(group, recording, cache_dir, workers, source):
                 left.remove(bag)
                 yield bag, verdict
     for bag in left:
@@ -114,13 +138,13 @@ def _decode_all(
 
 
 def _in_processes(
-    bags: list[Path], recording: RecordingConfig, cache_dir: Path, workers: int
+    bags: list[Path], recording: RecordingConfig, cache_dir: Path, workers: int, source: Source
 ) -> Iterator[tuple[Path, BagVerdict]]:
     """Verdicts of those bags whose processes lived."""
     # Not forked: threads of numerical libraries do not survive that.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, len(bags)), context) as pool:
-        futures = {pool.submit(_decode_into, bag, recording, cache_dir): bag for bag in bags}
+        futures = {pool.submit(_decode_into, bag, recording, cache_dir, source): bag for bag in bags}
         for future in as_completed(futures):
             try:
                 yield futures[future], future.result()
@@ -128,14 +152,14 @@ def _in_processes(
                 continue
 
 
-def _decode_into(bag: Path, recording: RecordingConfig, cache_dir: Path) -> BagVerdict:
+def _decode_into(bag: Path, recording: RecordingConfig, cache_dir: Path, source: Source) -> BagVerdict:
     """Decode one bag into the cache unless it is there; never raises for what the bag holds."""
     try:
-        folder = cache_dir / cache_key(bag, recording, cache_dir)
+        folder = cache_dir / source.key(bag, recording, cache_dir)
         known = _read_summary(folder, bag)
         if known is not None:
             return known
-        episodes, verdict = decode_bag(bag, recording)
+        episodes, verdict = source.decode(bag, recording)
         if verdict.grade is not Grade.UNUSABLE:
             _save(folder, episodes, verdict)
         return verdict
@@ -233,4 +257,4 @@ def _pixels(episode: Path, camera: int) -> Path:
 
 
 def _mapped(episode: Path, camera: int, index: np.ndarray) -> Frames:
-    return Frames(np.load(_pixels(episode, camera), mmap_mode="r", allow_pickle=False), index)
+    return Frames(StoredArray(_pixels(episode, camera)), index)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trace_memory_ros.cli.bags_convert import add_parser as add_convert
+from trace_memory_ros.cli.bags_lerobot import DATASET, inspect_dataset
 from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
 from trace_memory_ros.cli.bags_moments import add_parser as add_moments
 
@@ -24,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("bags", help="look into rosbag2 recordings: propose a configuration, find faults")
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     inspecting = actions.add_parser("inspect", help="propose a configuration for bags, and name what they lack")
-    inspecting.add_argument("bag", type=Path, help="bag, its .mcap or .db3 file, or a folder of bags")
+    inspecting.add_argument("bag", type=Path, help="bag, its .mcap or .db3 file, a folder of bags, or lerobot:FOLDER")
     inspecting.add_argument("--out", type=Path, help="file to write the proposal to, such as observation.yaml")
     inspecting.set_defaults(run=inspect)
     checking = actions.add_parser("check", help="decode bags and print a verdict for each")
@@ -46,6 +47,8 @@ def inspect(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         outputs.check_file(args.out, INSPECT)
+    if str(args.bag).startswith(DATASET):
+        return inspect_dataset(args.bag, args.out, INSPECT)
     bags = find_bags(args.bag)
     try:
         proposal = inspect_bag(bags[0]) if len(bags) == 1 else inspect_bags(args.bag, bags)

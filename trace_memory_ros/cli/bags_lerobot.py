@@ -1,4 +1,4 @@
-"""`trace-memory bags to-lerobot` and `from-lerobot`: bags to a LeRobotDataset and back."""
+"""`trace-memory bags to-lerobot` and `from-lerobot`: bags to a LeRobotDataset and back; `inspect` of one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trace_memory_ros.bags.episode import BagEpisode
     from trace_memory_ros.bags.recording import RecordingConfig
+    from trace_memory_ros.learning.lerobot.dataset import Dataset
+
+DATASET = "lerobot:"
+"""Before the folder of a LeRobotDataset where bags could stand too."""
 
 
 def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,3 +75,67 @@ def from_lerobot(args: argparse.Namespace) -> int:
         print(bag, flush=True)
     print(f"what is what in them: {args.out / CONFIG}")
     return 0
+
+
+def inspect_dataset(source: Path, out: Path | None, command: str) -> int:
+    """Print what a dataset holds and lacks, and a configuration, which goes to `out`; 1 where no episode is whole."""
+    from trace_memory_ros.bags.inspection import Proposal
+    from trace_memory_ros.files import outputs
+    from trace_memory_ros.learning.lerobot.layout import described
+    from trace_memory_ros.learning.lerobot.source import folder_of, missing_files, opened_dataset
+
+    dataset = opened_dataset(source)
+    layout = dataset.layout
+    recording = described(folder_of(source))
+    _show_dataset(source, dataset)
+    missing = missing_files(dataset)
+    for index, why in missing.items():
+        print(f"fault: episode {index}: {why}")
+    print(f"{len(dataset.episodes) - len(missing)} of {len(dataset.episodes)} episodes have all their files")
+    notes = _dataset_notes(recording, branched=recording.branches is not None, fps=layout.fps)
+    proposal = Proposal(str(folder_of(source)), {}, recording, notes=notes)
+    if out is None:
+        print()
+        print(proposal.yaml())
+    else:
+        for text in notes:
+            print(f"note: {text}")
+        outputs.write_file(out, proposal.yaml(), command)
+        print(f"written to {out}")
+    return 1 if len(missing) == len(dataset.episodes) else 0
+
+
+def _show_dataset(source: Path, dataset: Dataset) -> None:
+    """A table of the features that are used."""
+    from rich.console import Console
+    from rich.table import Table
+
+    layout, info = dataset.layout, dataset.info
+    table = Table("feature", "taken for", title=str(source))
+    for name, key in layout.cameras.items():
+        height, width = layout.sizes[name]
+        table.add_row(key, f"camera {name}, {width}x{height}, {info['features'][key]['dtype']}")
+    table.add_row("observation.state", ", ".join(layout.state))
+    table.add_row("action", ", ".join(layout.actions))
+    if layout.branched:
+        table.add_row("branch", "annotated branches")
+    Console().print(table)
+    frames = sum(dataset.frames(index) for index in dataset.episodes)
+    print(f"{len(dataset.episodes)} episodes, {frames} frames at {layout.fps} per second")
+
+
+def _dataset_notes(recording: RecordingConfig, branched: bool, fps: int) -> list[str]:
+    """What a person should decide."""
+    seen = recording.observation
+    notes = [
+        "topics and joints are what a live robot must publish: change them to its own; cameras keep their names",
+        "joints or actions that are renamed are taken in the dataset's order: rename all of them, or none",
+        f"a tick is {seen.tick_period_ms} ms, the dataset has {fps} frames per second",
+    ]
+    if "raw" in seen.state_units:
+        notes.append(
+            "the state is no radians: a live robot must publish the dataset's own unit, LeRobot's degrees or percent"
+        )
+    if not branched:
+        notes.append("no branch is annotated")
+    return notes

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from trace_memory_ros.cli.bags_lerobot import DATASET
+
 TASKS = ("origin", "colour")
 FLAGS = {
     "task": "task",
@@ -14,11 +16,13 @@ FLAGS = {
     "depth": "address.depth",
     "window": "address.window.stretches",
     "policy": "policy.family",
+    "eyes": "eyes.name",
     "chunk": "policy.chunk",
     "steps": "recipe.steps",
     "pairs": "recipe.pairs",
     "held_out": "bags.held_out",
     "validation": "bags.validation",
+    "noise": "bags.noise",
     "split_seed": "bags.split_seed",
     "episodes": "bags.episodes",
 }
@@ -27,20 +31,25 @@ FLAGS = {
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
-    parser = subparsers.add_parser("train", help="train a memory and a policy from bags, or on a delayed-evidence task")
-    parser.add_argument(
-        "source", nargs="+", help=f"folders of bags (with --config), or a simulated task: {', '.join(TASKS)}"
+    parser = subparsers.add_parser(
+        "train", help="train a memory and a policy from bags or LeRobotDatasets, or on a delayed-evidence task"
     )
+    sources = f"folders of bags (with --config), lerobot:FOLDER of a LeRobotDataset, or a task: {', '.join(TASKS)}"
+    parser.add_argument("source", nargs="+", help=sources)
     parser.add_argument("--recipe", type=Path, metavar="FILE", help="configuration of the run, such as a run.yaml")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
     parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
     parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
+    parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
     parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
     parser.add_argument(
-        "--window", type=int, metavar="N", help="address: signature of the last N standard deviations of path only"
+        "--window",
+        type=int,
+        metavar="N",
+        help="address: signature of the last N standard deviations of path only, 0: of all (default: 0, from bags 8)",
     )
     parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
     parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: two seconds)")
@@ -81,6 +90,12 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--held-out", type=float, metavar="SHARE", help="held-out share (default: 1/6)")
     group.add_argument("--validation", type=float, metavar="SHARE", help="share that attempts are chosen by (1/10)")
     group.add_argument(
+        "--noise",
+        type=_strengths,
+        metavar="X[,Y...]",
+        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,3,1)",
+    )
+    group.add_argument(
         "--no-cross-validation",
         action="store_true",
         help="hold some out, however few decisions that leaves to judge by",
@@ -90,12 +105,22 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--task", help="what the checkpoint calls its task (default: the first folder's name)")
 
 
+def _strengths(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,3,1") from None
+
+
 def run(args: argparse.Namespace) -> int:
     """Train as the command line asks for."""
     simulated = [name for name in args.source if name in TASKS and not Path(name).exists()]
-    absent = [name for name in args.source if name not in simulated and not Path(name).exists()]
+    absent = [name for name in args.source if name not in simulated and not Path(name.removeprefix(DATASET)).exists()]
     if absent or (simulated and len(args.source) > 1):
-        raise ValueError(f"{(absent or simulated)[0]!r}: give folders of bags, or one of the tasks {', '.join(TASKS)}")
+        raise ValueError(
+            f"{(absent or simulated)[0]!r}: give folders of bags, {DATASET}FOLDER for a LeRobotDataset, or one of the "
+            f"tasks {', '.join(TASKS)}"
+        )
     import torch
 
     from trace_memory_ros.learning.console import console
@@ -130,6 +155,8 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     flags = {key: getattr(args, flag) for flag, key in FLAGS.items() if getattr(args, flag) is not None}
     if args.clock is not None:
         flags["clock"] = parse_clock(args.clock).to_dict()
+    if args.window == 0:
+        flags["address.window"] = flags.pop("address.window.stretches") or None
     if args.no_cross_validation:
         flags["bags.cross_validation"] = False
     if args.policy_from is not None:

@@ -19,8 +19,10 @@ from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_de
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.cross_validation import CrossValidation, Trial
+from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
+from trace_memory_ros.learning.lerobot.layout import described
+from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.measure.accuracy import LEAST
@@ -31,16 +33,15 @@ from trace_memory_ros.moments.words import verdict
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """Decode, split, train, save; returns the figures written to the summary."""
-    if args.config is None:
-        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
-    recording = RecordingConfig.load(args.config)
+    recording = _recording(args)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
     with args.group.first_before_others():
         if args.group.writes:
             claim_folder(folder, args.resume)
         data, failed = _decode(args, recording)
-    folded = _fold(data, recording, asked, given)
+        # Processes after the first take the trials that it kept.
+        folded = _fold(args, data, recording, asked, given, folder)
     plan = prepare_run(data, recording, asked, given, folded)
     config = prepared_config(asked, plan)
     _describe(data, plan, recording)
@@ -69,7 +70,12 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
 
 
 def _fold(
-    data: BagData, recording: RecordingConfig, config: RunConfig, given: Mapping[str, Any]
+    args: argparse.Namespace,
+    data: BagData,
+    recording: RecordingConfig,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    folder: Path,
 ) -> CrossValidation | None:
     """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
     if len(data.labels) < 2 or (count := held_out_decisions(data, config.bags or BagsSection())) >= LEAST:
@@ -87,7 +93,8 @@ def _fold(
     def report(fold: int, noise: float, found: Trial) -> None:
         say(f"fold {fold + 1}, noise x{noise:g}: train {found.train}, held out {found.held_out}")
 
-    folded = cross_validate_run(data, recording, config, given, report)
+    reuse = args.resume or not args.group.writes
+    folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
     if folded is None:
         say(f"{len(data.episodes)} episodes are too few to fold: how well this decides on other episodes stays unknown")
         return None
@@ -119,15 +126,32 @@ def say(line: str) -> None:
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:
     """The configuration with what was chosen from the data and from the robot's tick period."""
     design = plan.design
-    policy = replace(asked.policy, chunk=design.chunk, options=dict(design.policy_options))
+    options = {name: value for name, value in design.policy_options.items() if name != "backbone"}
+    policy = replace(asked.policy, chunk=design.chunk, options=options)
     return replace(asked, clock=design.clock.to_dict(), policy=policy, recipe=plan.recipe)
+
+
+def _recording(args: argparse.Namespace) -> RecordingConfig:
+    """What is what in the sources: as --config says, or as a LeRobotDataset says of itself."""
+    if args.config is not None:
+        return RecordingConfig.load(args.config)
+    if not all(is_dataset(source) for source in args.source):
+        raise ValueError("bags need --config FILE; `trace-memory bags inspect BAGS` proposes one")
+    recording = described(folder_of(args.source[0]))
+    topics = ", ".join(stream.topic for stream in recording.observation.inputs)
+    console.print(
+        f"without --config, the checkpoint expects a live robot on {topics}; `trace-memory bags inspect "
+        f"{args.source[0]} --out FILE` writes this down to be edited",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+    return recording
 
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagData, list[BagVerdict]]:
     """The bags' episodes; says what is wrong with bags and parts of them."""
     bags = bags_under(args.source)
     with bar() as shown:
-        row = shown.add_task("bags", total=len(bags))
+        row = shown.add_task("recordings", total=len(bags))
 
         def report(_done: int, _total: int, verdict: BagVerdict) -> None:
             shown.advance(row)
@@ -136,7 +160,7 @@ def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagDa
 
         data, failed = read_bags(bags, recording, args.cache, args.workers, report)
     if failed:
-        console.print(f"{len(failed)} of {len(bags)} bags cannot be used; training on the rest", style="yellow")
+        console.print(f"{len(failed)} of {len(bags)} recordings cannot be used; training on the rest", style="yellow")
     for name, reason in data.left_out:
         console.print(f"{name}: {reason}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     return data, failed
@@ -150,6 +174,7 @@ def _in_ticks(plan: Prepared) -> Iterator[str]:
         f"ticks of {1e3 * period_s:g} ms: an action chunk is {design.chunk} of them ({design.chunk * period_s:.3g} s), "
         f"near a branch are the {reach} after it ({reach * period_s:.3g} s)"
     )
+    yield f"the memory sees {design.observation.thumbnail_px} px through {design.backbone}, by {design.pooling}"
     if design.policy_options:
         options = ", ".join(f"{name} {value}" for name, value in design.policy_options.items())
         yield f"policy {design.policy}: {options}"

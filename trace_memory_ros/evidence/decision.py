@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from trace_memory_ros.memory.base import Readout
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.references import Chunk
 from trace_memory_ros.runtime.checkpoint import Checkpoint
+from trace_memory_ros.vision.encoder import pixels_of
 
 NO_POLICY = "the checkpoint holds a memory without a policy"
 

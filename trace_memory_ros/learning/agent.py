@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -9,9 +11,10 @@ from trace_memory_ros.learning.batches import EpisodeBatch, Evidence
 from trace_memory_ros.learning.hardware import CPU, Hardware
 from trace_memory_ros.learning.processes import ALONE, Group
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.observation.encoder import ContentEncoder
 from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
+from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.encoder import ContentEncoder
 
 Losses = dict[str, Tensor]
 PER_READ = ("kl",)
@@ -42,22 +45,39 @@ class Agent(nn.Module):
         content = self._seen(batch.writes)
         return MemoryInput(content, batch.writes.xi, batch.writes.delta, content[:, :1].expand_as(content))
 
-    def recall(self, batch: EpisodeBatch) -> tuple[Readout, Losses]:
-        """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses."""
+    def memory_parameters(self) -> list[nn.Parameter]:
+        """What encoder and memory learn and the policy has no part in."""
+        theirs = {id(one) for one in self.policy.parameters()}
+        own = [*self.encoder.parameters(), *self.memory.parameters()]
+        return [one for one in own if id(one) not in theirs]
+
+    def policy_features(self, batch: EpisodeBatch) -> Features | None:
+        """What the policy's backbone sees at every read tick `(B, R, C, ...)`, where the memory shares it."""
+        shared = self.encoder.config.shared and batch.images.shape[2] > 0
+        if not shared:
+            return None
+        with self.hardware.half():
+            return self.policy.image_features(batch.images)
+
+    def recall(self, batch: EpisodeBatch, looked: Features | None = None) -> tuple[Readout, Losses]:
+        """Scan the writes, then read at every read tick: a `(B * R, ...)` readout and the memory's own losses.
+
+        looked: features of the read ticks' images, where they are there already.
+        """
         batch = batch.to(self.hardware.device)
         with self.hardware.whole():
             remembered = self.remember(batch)
-            readout = self._read(batch, *remembered[:2])
+            readout = self._read(batch, *remembered[:2], looked)
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
             return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.mask))
 
-    def read(self, batch: EpisodeBatch) -> Readout:
+    def read(self, batch: EpisodeBatch, looked: Features | None = None) -> Readout:
         """The `(B * R, ...)` readout of `recall`."""
         batch = batch.to(self.hardware.device)
         with self.hardware.whole():
             xs, stacked, _ = self.remember(batch)
-            return self._read(batch, xs, stacked)
+            return self._read(batch, xs, stacked, looked)
 
     def remember(self, batch: EpisodeBatch) -> tuple[MemoryInput, State, WriteRecord]:
         """Scan the writes: what the memory was given, its state after each, and the records, `(B, T, ...)`."""
@@ -68,36 +88,43 @@ class Agent(nn.Module):
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)` at every read tick, as they would be executed."""
         here = batch.to(self.hardware.device)
-        readout = self.read(here)
+        looked = self.policy_features(here)
+        readout = self.read(here, looked)
         with self.hardware.half():
-            chunks = self.policy.predict(here.images.flatten(0, 1), here.raw_state.flatten(0, 1), readout)
+            chunks = self.policy.predict(_shown(here, looked), here.raw_state.flatten(0, 1), readout)
         return chunks.reshape(*here.last_write.shape, *chunks.shape[1:]).to(batch.actions)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """The policy family's objective and the memory's auxiliary terms, unweighted (TRACE eq. 38)."""
         batch = batch.to(self.hardware.device)
-        readout, losses = self.recall(batch)
-        seen, state, actions, valid = (
-            part.flatten(0, 1) for part in (batch.images, batch.raw_state, batch.actions, batch.valid)
-        )
+        looked = self.policy_features(batch)
+        readout, losses = self.recall(batch, looked)
+        state, actions, valid = (part.flatten(0, 1) for part in (batch.raw_state, batch.actions, batch.valid))
         with self.hardware.half():
-            own = self.policy.losses(seen, state, readout, self.policy.normalise_actions(actions), valid)
+            own = self.policy.losses(
+                _shown(batch, looked), state, readout, self.policy.normalise_actions(actions), valid
+            )
         return losses | shared(own, valid, self.group)
 
-    def _seen(self, evidence: Evidence) -> Tensor:
+    def _seen(self, evidence: Evidence, looked: Features | None = None) -> Tensor:
         """Content features, in float32."""
         with self.hardware.half():
-            content: Tensor = self.encoder(evidence.thumbnails, evidence.state)
+            content: Tensor = self.encoder(evidence.thumbnails if looked is None else looked, evidence.state)
         return content.float() if self.hardware.bf16 else content
 
-    def _read(self, batch: EpisodeBatch, xs: MemoryInput, stacked: State) -> Readout:
+    def _read(self, batch: EpisodeBatch, xs: MemoryInput, stacked: State, looked: Features | None) -> Readout:
         size, reads = batch.last_write.shape
         rows = torch.arange(size, device=batch.last_write.device)[:, None]
         state = tuple(part[rows, batch.last_write].flatten(0, 1) for part in stacked)
         start = xs.anchor[:, :1].expand(size, reads, -1).flatten(0, 1)
-        seen = self._seen(batch.reads).flatten(0, 1)
+        seen = self._seen(batch.reads, looked).flatten(0, 1)
         query = MemoryInput(seen, batch.reads.xi.flatten(0, 1), batch.reads.delta.flatten(0, 1), start)
         return self.memory.read(query, state)
+
+
+def _shown(batch: EpisodeBatch, looked: Features | None) -> Any:
+    """What the policy takes for images at the reads `(B * R, C, ...)`: these, or their features."""
+    return batch.images.flatten(0, 1) if looked is None else looked.flatten()
 
 
 def shared(losses: Losses, valid: Tensor, group: Group) -> Losses:

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics, increments
+from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.frames import stacked
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
@@ -33,6 +33,13 @@ class Evidence(NamedTuple):
     state: Tensor
     xi: Tensor
     delta: Tensor
+
+
+def _floats(images: Tensor) -> Tensor:
+    """Images `(..., P, P, 3)` uint8 as `(..., 3, P, P)` float32 in 0..1; what is that already stays as it is."""
+    if images.dtype != torch.uint8:
+        return images
+    return images.movedim(-1, -3).contiguous().float().div_(255.0)
 
 
 class EpisodeBatch(NamedTuple):
@@ -67,6 +74,11 @@ class EpisodeBatch(NamedTuple):
             Evidence(*map(change, writes)), change(mask), Evidence(*map(change, reads)), *map(change, rest)
         )
 
+    def floats(self) -> EpisodeBatch:
+        """The batch with images as the networks take them, on the device where they are."""
+        writes, reads = (part._replace(thumbnails=_floats(part.thumbnails)) for part in (self.writes, self.reads))
+        return self._replace(writes=writes, reads=reads, images=_floats(self.images))
+
     @property
     def ticks(self) -> int:
         """How often the memory is written or read."""
@@ -78,6 +90,7 @@ class BatchBuilder:
     """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
+    image_px: side of the policy's images; None for the cameras' own.
     """
 
     data: EpisodeSet
@@ -85,6 +98,7 @@ class BatchBuilder:
     clock: UpdateClock
     chunk: int
     references: RelativeReferences | None = None
+    image_px: int | None = None
 
     def build(
         self,
@@ -99,6 +113,17 @@ class BatchBuilder:
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         longest: writes to pad to, where the episodes are part of a batch.
         """
+        return self.build_raw(indices, factors, reads, pictures, longest).floats()
+
+    def build_raw(
+        self,
+        indices: list[int],
+        factors: list[float],
+        reads: list[NDArray[np.int64]],
+        pictures: bool = True,
+        longest: int | None = None,
+    ) -> EpisodeBatch:
+        """As `build`, with all images as they are stored, which are a quarter of the bytes; see `floats`."""
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
         longest = longest or max(len(w) for w in writes)
@@ -106,8 +131,8 @@ class BatchBuilder:
         for row, w in enumerate(writes):
             mask[row, : len(w)] = True
         last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
-        write_parts = [self._writes(e, w, longest) for e, w in zip(episodes, writes, strict=True)]
-        read_parts = [self._reads(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
+        parts = [self._parts(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
+        write_parts, read_parts = [_padded(written, longest) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         return EpisodeBatch(
@@ -115,7 +140,7 @@ class BatchBuilder:
             mask,
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([_pictures(demo, r) if pictures else torch.zeros(len(r), 0, 3, 1, 1) for demo, r in seen]),
+            torch.stack([self._pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
@@ -133,24 +158,37 @@ class BatchBuilder:
             due |= episode.write_mask(self.clock) & episode.demo.shown
         return np.flatnonzero(due)
 
-    def _writes(self, episode: Episode, writes: NDArray[np.int64], longest: int) -> Evidence:
-        evidence = self._evidence(episode, writes, increments(episode.xi, writes))
-        pad = longest - len(writes)
-        return Evidence(*(torch.nn.functional.pad(f, [0, 0] * (f.ndim - 1) + [0, pad]) for f in evidence))
-
-    def _reads(self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64]) -> Evidence:
+    def _parts(
+        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64]
+    ) -> tuple[Evidence, Evidence]:
+        """Evidence at the writes, and at the reads. Both take their signatures from one walk of the path."""
+        ticks = np.union1d(writes, reads)
+        xi = episode.xi[ticks]
+        at_writes, at_reads = (xi[np.searchsorted(ticks, some)] for some in (writes, reads))
         # A tick that writes reads with the increment of that same write, so its base is the write before.
         base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
-        return self._evidence(episode, reads, episode.xi[reads] - episode.xi[writes[base]])
+        first = np.diff(at_writes, axis=0, prepend=at_writes[:1])
+        return (
+            self._evidence(episode, writes, at_writes, first),
+            self._evidence(episode, reads, at_reads, at_reads - at_writes[base]),
+        )
 
-    def _evidence(self, episode: Episode, ticks: NDArray[np.int64], delta: NDArray[np.float64]) -> Evidence:
+    def _evidence(
+        self, episode: Episode, ticks: NDArray[np.int64], xi: NDArray[np.float64], delta: NDArray[np.float64]
+    ) -> Evidence:
         statistics = self.statistics
         return Evidence(
-            pixels_of(stacked(episode.thumbnails, ticks)),
+            torch.from_numpy(stacked(episode.thumbnails, ticks)),
             torch.from_numpy(episode.state[ticks]),
-            _standardised(statistics.xi, episode.xi[ticks]),
+            _standardised(statistics.xi, xi),
             _standardised(statistics.delta, delta),
         )
+
+    def _pictures(self, demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
+        px = self.image_px
+        if px is None or all(frames.px == px for frames in demo.images.values()):
+            return torch.from_numpy(stacked(demo.images, ticks))
+        return torch.from_numpy(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
 
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)
@@ -172,8 +210,14 @@ class Data(NamedTuple):
     held_out: BatchBuilder | None
 
 
-def _pictures(demo: Demonstration, ticks: NDArray[np.int64]) -> Tensor:
-    return pixels_of(stacked(demo.images, ticks))
+def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:
+    return torch.zeros(len(ticks), 0, 1, 1, 3, dtype=torch.uint8)
+
+
+def _padded(evidence: Evidence, longest: int) -> Evidence:
+    """Zeros after the last of the writes, up to `longest`."""
+    pad = longest - len(evidence.state)
+    return Evidence(*(torch.nn.functional.pad(field, [0, 0] * (field.ndim - 1) + [0, pad]) for field in evidence))
 
 
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:

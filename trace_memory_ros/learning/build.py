@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.branch_accuracy import fit_references
@@ -23,15 +24,15 @@ from trace_memory_ros.learning.dataset import (
     answers_diverge,
     fit_state,
     fit_statistics,
+    held_in_memory,
     state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -41,6 +42,8 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 Pairs = Sequence[tuple[Demonstration, Demonstration]]
 
@@ -49,7 +52,8 @@ Pairs = Sequence[tuple[Demonstration, Demonstration]]
 class Design:
     """What is built and trained: mechanism, sizes, update clock, policy family and what it is asked beyond these.
 
-    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual.
+    actions: None for one trajectory of joints. spread: least spread by unit, over what is usual. backbone: of the
+    memory, named `policy` for that of the policy. pooling: how its features become one vector.
     """
 
     memory: str
@@ -66,6 +70,26 @@ class Design:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     actions: ActionConfig | None = None
     spread: Mapping[str, float] = field(default_factory=dict)
+    backbone: BackboneConfig = field(default_factory=BackboneConfig)
+    pooling: str = "mean"
+
+    @property
+    def policy_px(self) -> int:
+        """Side of the images that the policy sees: what it is asked for, or that of the smallest camera's."""
+        sides = {name: self.observation.px_of(name) for name in self.observation.camera_names}
+        px = int(self.policy_options.get("image_px", min(sides.values())))
+        small = [f"{name} of {side}" for name, side in sides.items() if side < px]
+        if small:
+            raise ConfigError(
+                f"policy.options.image_px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of "
+                "the observation or the camera, or lower the policy's"
+            )
+        return px
+
+    @property
+    def signature_numbers(self) -> int:
+        """S: numbers of a signature; 0 without one."""
+        return signature_size(self.observation.path_dim, self.depth) if self.depth else 0
 
     @property
     def least_state(self) -> NDArray[np.float64]:
@@ -84,10 +108,11 @@ def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: P
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
     clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
-    path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
+    kept = held_in_memory((demo for pair in training for demo in pair), design.signature_numbers)
+    path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows, kept)
     train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(train_set, statistics, clock, design.chunk)
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
     others = (
         replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
     )
@@ -108,14 +133,16 @@ def prepare_unpaired(
     """
     spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
-    path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows)
+    kept = held_in_memory(training, design.signature_numbers)
+    path = StatePath(state, design.depth, design.window, period_ms, design.observation.path_rows, kept)
     apart = answers_diverge(training, spread, period_ms)
 
     def batches_of(demos: Sequence[Demonstration]) -> UnpairedSet:
         return UnpairedSet.build(demos, path, px, spread, apart)
 
     train_set, clock = batches_of(training), UpdateClock(design.clock)
-    builder = BatchBuilder(train_set, fit_statistics(train_set, state, clock, design.least_action), clock, design.chunk)
+    statistics = fit_statistics(train_set, state, clock, design.least_action)
+    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
     builder = replace(builder, references=fit_references(builder, action_channels(design), labels))
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
     return Data(builder, *others)
@@ -133,10 +160,12 @@ def action_channels(design: Design) -> list[int]:
 def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     """An agent with fresh weights, its normalisers set and its routing calibrated on the train split."""
     seen = design.observation
-    encoder = ContentEncoder(EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim))
+    eyes = EncoderConfig(len(seen.cameras), seen.thumbnail_px, seen.state_dim, pooling=design.pooling)
+    shared = design.backbone.name == POLICY
+    encoder = None if shared else ContentEncoder(replace(eyes, backbone=design.backbone))
     dims = MemoryDims(
-        encoder.config.content_dim,
-        signature_size(seen.path_dim, design.depth) if design.depth else 0,
+        eyes.content_dim,
+        design.signature_numbers,
         design.width,
         design.slots,
     )
@@ -145,7 +174,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
         cameras=seen.camera_names,
         action_names=design.action_names,
         state=seen.state_dim,
-        image_px=seen.image_px,
+        image_px=design.policy_px,
         chunk=design.chunk,
         memory_tokens=memory.slot_count,
         memory_width=design.width,
@@ -153,6 +182,8 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     )
     policy = families.family(design.policy).build({**sizes, **design.policy_options})
     _set_normalisers(policy, builder.statistics)
+    if encoder is None:
+        encoder = ContentEncoder(replace(eyes, backbone=policy.backbone.config, shared=True), policy.backbone)
     agent = Agent(encoder, memory, policy)
     _calibrate(agent, builder)
     return agent
@@ -168,6 +199,13 @@ def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
         raise ValueError(
             f"the policy in {checkpoint.folder} is of family {checkpoint.policy.family!r}, this run's of "
             f"{agent.policy.family!r}: start from a checkpoint of the same family, or train that family (--policy)"
+        )
+    seen_by = BackboneConfig.from_dict(checkpoint.policy.options.get("backbone", SMALL))
+    ours_by = getattr(agent.policy.config, "backbone", seen_by)
+    if (seen_by.frozen or ours_by.frozen) and seen_by != ours_by:
+        raise ValueError(
+            f"the policy in {checkpoint.folder} sees through {seen_by} ({seen_by.weights_sha256}), this run's through "
+            f"{ours_by} ({ours_by.weights_sha256}): give policy.backbone as it was trained"
         )
     theirs = {k: v for k, v in checkpoint.tensors_of("policy.").items() if not k.startswith("adapter.")}
     ours = {k: v for k, v in agent.policy.state_dict().items() if not k.startswith("adapter.")}
@@ -206,7 +244,9 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
     """Fresh weights for encoder and memory, in place, drawn and calibrated as `build_agent` does."""
     config = registry.config_of(agent.memory)
     memory = registry.build(config["name"], agent.memory.dims, config["options"])
-    fresh = Agent(ContentEncoder(agent.encoder.config), memory, agent.policy)
+    eyes = agent.encoder.config
+    kept = agent.encoder.vision if eyes.shared or eyes.backbone.frozen else None
+    fresh = Agent(ContentEncoder(eyes, kept), memory, agent.policy)
     _calibrate(fresh, builder)
     agent.encoder.load_state_dict(fresh.encoder.state_dict())
     agent.memory.load_state_dict(fresh.memory.state_dict())
@@ -214,6 +254,8 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 
 @torch.no_grad()
 def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
+    if type(agent.memory).calibrate is Memory.calibrate:
+        return
     indices = list(range(min(episodes, len(builder.data.episodes))))
     reads = [np.zeros(1, dtype=np.int64)] * len(indices)
     batch = builder.build(indices, [1.0] * len(indices), reads, pictures=False)

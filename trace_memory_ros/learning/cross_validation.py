@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from trace_memory_ros.files import atomic
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FOLDS = 5
+KEPT = "cross_validation.json"
+"""Name of the file beside a checkpoint."""
 LEAST_SCENES = 4
 """With fewer there is nothing to fold."""
 
@@ -18,6 +23,35 @@ class Trial(NamedTuple):
 
     train: Accuracy | None
     held_out: Accuracy | None
+
+
+class KeptTrials:
+    """Trials in a JSON file, so that an interrupted cross-validation goes on where it was.
+
+    settings: plain content that they depend on. reuse: whether those in the file count, if they are of these settings.
+    """
+
+    def __init__(self, file: Path, settings: Mapping[str, Any], reuse: bool) -> None:
+        self._file, self._settings = file, json.loads(json.dumps(settings))
+        self._trials: dict[str, Any] = self._read() if reuse else {}
+
+    def get(self, fold: int, noise: float, trial: Callable[[int, float], Trial]) -> Trial:
+        """The trial as kept, or done now and kept."""
+        name = f"{fold} {noise:g}"
+        if name not in self._trials:
+            self._trials[name] = [None if part is None else part.to_plain() for part in trial(fold, noise)]
+            content = {"settings": self._settings, "trials": self._trials}
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write(self._file, json.dumps(content, indent=1))
+        return Trial(*(None if part is None else Accuracy.from_plain(part) for part in self._trials[name]))
+
+    def _read(self) -> dict[str, Any]:
+        """What the file holds; nothing where it is missing, damaged or of other settings."""
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+            return dict(found["trials"]) if found["settings"] == self._settings else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
 
 
 @dataclass(frozen=True)

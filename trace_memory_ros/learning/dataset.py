@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.path_signatures import PathSignatures, signatures
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, resized
 from trace_memory_ros.observation.periods import ticks_in
-from trace_memory_ros.runtime.clock import UpdateClock
-from trace_memory_ros.runtime.window import PathWindow, path_signature
+from trace_memory_ros.runtime.clock import PathLength, UpdateClock, ticks_apart
+from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
 
 APART_RAD = 0.1
@@ -33,6 +34,8 @@ STANDING_MS = 100
 APART = 0.2
 """Share of an action's spread by which the actions of unlike answers must differ to count as divergent."""
 FEW = 3
+HELD_BYTES = 2**31
+"""Thumbnails of a split, or signatures, that are more than this stay in files, or are computed when they are needed."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,9 @@ class Episode:
     thumbnails: Cameras
     state: NDArray[np.float32]
     path: NDArray[np.float32]
-    xi: NDArray[np.float64]
+    xi: NDArray[np.float64] | PathSignatures
     period_ms: int
+    _travelled: dict[float, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def readable(self) -> NDArray[np.int64]:
@@ -61,19 +65,27 @@ class Episode:
 
     def write_mask(self, clock: UpdateClock) -> NDArray[np.bool_]:
         """Ticks `(T,)` that `clock` writes at; it stands still while ticks are unusable, as it does live."""
-        usable = self.demo.usable
-        if usable is None:
-            return clock.write_mask(self.path, self.demo.stamps_ns)
+        usable = np.ones(len(self.path), dtype=bool) if self.demo.usable is None else self.demo.usable
         mask = np.zeros(len(usable), dtype=bool)
-        mask[usable] = clock.write_mask(self.path[usable], self.demo.stamps_ns[usable])
+        if isinstance(clock.rule, PathLength):
+            mask[np.flatnonzero(usable)[ticks_apart(self._counted_path(clock, usable), clock.rule.threshold)]] = True
+        else:
+            mask[usable] = clock.write_mask(self.path[usable], self.demo.stamps_ns[usable])
         return mask
+
+    def _counted_path(self, clock: UpdateClock, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+        deadband = clock.rule.deadband
+        if deadband not in self._travelled:
+            self._travelled[deadband] = clock.travelled(self.path[usable])
+        return self._travelled[deadband]
 
 
 @dataclass(frozen=True)
 class StatePath:
     """How an episode's states, `period_ms` apart, become the path that clocks and signatures see.
 
-    depth: 0 for no signature. rows: channels of the path; None for all.
+    depth: 0 for no signature. rows: channels of the path; None for all. kept: whether the signatures of all ticks are
+    held in memory, or those that are asked for computed each time.
     """
 
     state: Standardiser
@@ -81,15 +93,16 @@ class StatePath:
     window: PathWindow | None
     period_ms: int
     rows: Sequence[int] | None = None
+    kept: bool = True
 
     def episode(
-        self, demo: Demonstration, thumbnail_px: int, apart: NDArray[np.int64], pauses: NDArray[np.int64]
+        self, demo: Demonstration, thumbnails: Cameras, apart: NDArray[np.int64], pauses: NDArray[np.int64]
     ) -> Episode:
         """A demonstration with its path, and images of the memory's size."""
         normal = self.state.apply(demo.state)
         path = normal if self.rows is None else normal[:, list(self.rows)]
-        xi = signatures(path, self.depth, self.window)
-        return Episode(demo, apart, pauses, resized(demo.images, thumbnail_px), normal, path, xi, self.period_ms)
+        xi = signatures(path, self.depth, self.window) if self.kept else PathSignatures(path, self.depth, self.window)
+        return Episode(demo, apart, pauses, thumbnails, normal, path, xi, self.period_ms)
 
 
 class EpisodeSet(Protocol):
@@ -127,22 +140,7 @@ class Statistics:
         return (actions - mean) / std
 
 
-def signatures(state: NDArray[np.float32], depth: int, window: PathWindow | None = None) -> NDArray[np.float64]:
-    """The signature `(T, S)` at every tick of a standardised path `(T, d_s)`, by the update that live ticks use.
-
-    Without a depth S is 0. In float64, since an increment is a small difference of large numbers.
-    """
-    if not depth:
-        return np.zeros((len(state), 0))
-    stream = path_signature(state.shape[1], depth, window)
-    out = np.empty((len(state), stream.size))
-    for row, now in zip(out, state, strict=True):
-        stream.update(now.astype(np.float64))
-        row[:] = stream.value()
-    return out
-
-
-def increments(xi: NDArray[np.float64], writes: NDArray[np.int64]) -> NDArray[np.float64]:
+def increments(xi: NDArray[np.float64] | PathSignatures, writes: NDArray[np.int64]) -> NDArray[np.float64]:
     """delta at each write tick: the signature's change since the write before; zero at the first."""
     at_writes = xi[writes]
     return np.diff(at_writes, axis=0, prepend=at_writes[:1])
@@ -170,11 +168,12 @@ class TrainingSet:
         cls, pairs: Iterable[tuple[Demonstration, Demonstration]], path: StatePath, thumbnail_px: int
     ) -> TrainingSet:
         """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
-        episodes = []
-        for pair in pairs:
+        episodes, held = [], list(pairs)
+        small = iter(thumbnails([demo for pair in held for demo in pair], thumbnail_px))
+        for pair in held:
             apart = _twins_diverge(*pair, path.period_ms)
             for demo in pair:
-                episodes.append(path.episode(demo, thumbnail_px, apart, pauses(demo, STANDING_RAD, path.period_ms)))
+                episodes.append(path.episode(demo, next(small), apart, pauses(demo, STANDING_RAD, path.period_ms)))
         return cls(episodes)
 
 
@@ -207,11 +206,11 @@ class UnpairedSet:
             [
                 path.episode(
                     demo,
-                    thumbnail_px,
+                    small,
                     apart[apart < demo.ticks] if demo.answers else apart[:0],
                     pauses(demo, STANDING * spread, path.period_ms),
                 )
-                for demo in demos
+                for demo, small in zip(demos, thumbnails(demos, thumbnail_px), strict=True)
             ]
         )
 
@@ -234,6 +233,19 @@ class UnpairedSet:
         longest = max(len(group) for group in self._groups)
         turns = (group[turn] for turn in range(longest) for group in self._groups if turn < len(group))
         return list(islice(turns, count))
+
+
+def thumbnails(demos: Sequence[Demonstration], px: int) -> list[Cameras]:
+    """What the memory sees of each demonstration, in memory where that is less than `HELD_BYTES` in all."""
+    small = [resized(demo.images, px) for demo in demos]
+    if sum(frames.nbytes for cameras in small for frames in cameras.values()) > HELD_BYTES:
+        return list(small)
+    return [{name: frames.loaded() for name, frames in cameras.items()} for cameras in small]
+
+
+def held_in_memory(demos: Iterable[Demonstration], numbers: int) -> bool:
+    """Whether signatures of so many numbers at every tick of `demos` are less than `HELD_BYTES`."""
+    return sum(demo.ticks for demo in demos) * numbers * 8 <= HELD_BYTES
 
 
 def _twins_diverge(one: Demonstration, other: Demonstration, period_ms: int) -> NDArray[np.int64]:
@@ -316,7 +328,7 @@ def fit_statistics(
     width = training.episodes[0].xi.shape[1]
     xi, delta = RunningMoments(max(width, 1)), RunningMoments(max(width, 1))
     for episode in training.episodes if width else ():
-        xi.add(episode.xi)
+        xi.add(np.asarray(episode.xi))
         delta.add(increments(episode.xi, np.flatnonzero(episode.write_mask(clock))))
     demos = [episode.demo for episode in training.episodes]
     return Statistics(

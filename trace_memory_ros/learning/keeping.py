@@ -93,7 +93,8 @@ class Keeper:
             tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state()
         meta = {"phase": phase, "place": dict(place), "seed": self.seed, "recipe": self.recipe.to_dict()}
         with atomic.replacing(self.path) as partial:
-            whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+            # Cloned, since a memory may share its policy's backbone.
+            whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
             save_file(whole, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
 
     def read(self) -> Kept | None:

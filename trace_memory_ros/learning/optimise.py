@@ -82,14 +82,14 @@ class Sampling:
         rows = group.rows(whole)
         longest = None if group.size == 1 else self.builder.longest(drawn.indices, drawn.factors)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
-        batch = self.builder.build(*mine, self.pictures, longest)
+        batch = self.builder.build_raw(*mine, self.pictures, longest)
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 
     def augmented(self, built: Built, device: torch.device) -> EpisodeBatch:
         """The batch on a device, perturbed there."""
         noise = torch.Generator(device).manual_seed(built.noise)
-        return augment(built.batch.to(device), noise, self.recipe.augmentation, built.rows, built.whole)
+        return augment(built.batch.to(device).floats(), noise, self.recipe.augmentation, built.rows, built.whole)
 
 
 def draw_batch(

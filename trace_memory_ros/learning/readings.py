@@ -17,7 +17,7 @@ def readings(agent: Agent, batch: EpisodeBatch) -> dict[str, float]:
     """
     if not any(True for _ in agent.memory.parameters()):
         return {}
-    batch = batch.to(agent.hardware.device)
+    batch = batch.to(agent.hardware.device).floats()
     with agent.hardware.whole():
         _, states, records = agent.remember(batch)
     mask = batch.mask

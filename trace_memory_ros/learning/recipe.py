@@ -23,7 +23,7 @@ class Augmentation:
     signature_noise: float = 0.05
     clock_jitter: float = 0.25
 
-    def stronger(self, signature: float, state: float) -> Augmentation:
+    def stronger(self, signature: float, state: float = 1.0) -> Augmentation:
         """The noise over signatures and states so many times as strong."""
         return replace(
             self,

@@ -15,6 +15,7 @@ import yaml
 
 from trace_memory_ros.files import atomic, plain
 from trace_memory_ros.files.strict import ConfigError, require_int, require_text
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH
 from trace_memory_ros.learning.spread import check_spread
@@ -30,7 +31,7 @@ FILE = "run.yaml"
 SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 AUTO, NONE = "auto", "none"
 DECISIONS = (AUTO, ANNOTATED, FOUND, NONE)
-CHOICES = {"memory": "name", "policy": "family"}
+CHOICES = {"memory": "name", "policy": "family", "eyes": "name"}
 """Sections whose options belong to what this key chooses."""
 
 
@@ -64,13 +65,14 @@ class AddressSection:
 class PolicySection:
     """A family by name, its own options, and the checkpoint that its weights start from.
 
-    chunk: actions per prediction, in ticks; None for two seconds of them.
+    chunk: actions per prediction, in ticks; None for two seconds of them. backbone: what the policy sees with.
     """
 
     family: str = "act"
     options: Mapping[str, Any] = field(default_factory=dict)
     chunk: int | None = None
     start: str | None = None
+    backbone: BackboneSection = field(default_factory=BackboneSection)
 
     def __post_init__(self) -> None:
         require_text(self.family, "policy.family")
@@ -83,14 +85,14 @@ class BagsSection:
     """How bags are used. held_out, validation: shares. episodes: train on so many at most. least_spread: by unit.
 
     cross_validation: whether to, where fewer than 20 decisions would be held out. noise: strengths of the noise over
-    signatures and states that it chooses of, as a multiple of the recipe's. decisions: which are learned from,
-    `annotated`, `found` or `none`, or `auto`: annotated where there are any, else found.
+    signatures that it chooses of, in multiples of the recipe's; the first is used without. decisions: which are learned
+    from, `annotated`, `found` or `none`, or `auto`: annotated where there are any, else found.
     """
 
     held_out: float = 1 / 6
     validation: float = 1 / 10
     cross_validation: bool = True
-    noise: tuple[float, ...] = (1.0, 3.0, 10.0)
+    noise: tuple[float, ...] = (10.0, 3.0, 1.0)
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)
@@ -117,6 +119,7 @@ class RunConfig:
     address: AddressSection = field(default_factory=AddressSection)
     clock: Mapping[str, Any] | None = None
     policy: PolicySection = field(default_factory=PolicySection)
+    eyes: EyesSection = field(default_factory=EyesSection)
     bags: BagsSection | None = None
     recipe: Recipe = field(default_factory=Recipe)
 

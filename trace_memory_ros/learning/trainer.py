@@ -50,10 +50,9 @@ class Trainer:
         self._sums: dict[str, float] = {}
         if recipe.frozen_trunk:
             agent.policy.trunk().requires_grad_(False)
-        memory = [*agent.encoder.parameters(), *agent.memory.parameters()]
         groups = [
             {"params": [p for p in agent.policy.parameters() if p.requires_grad], "rate": recipe.learning_rate},
-            {"params": memory, "rate": recipe.learning_rate * recipe.memory_rate},
+            {"params": agent.memory_parameters(), "rate": recipe.learning_rate * recipe.memory_rate},
         ]
         self.optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
 

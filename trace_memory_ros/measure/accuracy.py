@@ -96,6 +96,15 @@ class Accuracy:
             return f"{found} right, too few to tell"
         return f"{self.value:.2f} ({found}, {self.low:.2f} to {self.high:.2f})"
 
+    def to_plain(self) -> dict[str, Any]:
+        """Plain mapping that `from_plain` inverts."""
+        return {"groups": [[list(key), *counts] for key, counts in self.groups.items()], "labels": self.labels}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Accuracy:
+        """What `to_plain` gave. Raises ValueError for counts that are none."""
+        return cls({tuple(key): (right, count) for key, right, count in data["groups"]}, data["labels"])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
         figures = {"value": self.value, "right": self.right, "count": self.count, "ci95": list(self.interval)}

@@ -67,8 +67,8 @@ def key_of(**parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def executor(workers: int | None = None, ray_address: str | None = None) -> Executor:
-    """Worker processes of this machine (default: one), or the Ray cluster at `ray_address`.
+def executor(workers: int | None = None, ray_address: str | None = None, gpus: float = 0.0) -> Executor:
+    """Worker processes of this machine (default: one), or the Ray cluster at `ray_address`, `gpus` for each task there.
 
     Raises ValueError for both at once or fewer than one worker, ImportError where Ray is asked for and missing.
     """
@@ -77,7 +77,7 @@ def executor(workers: int | None = None, ray_address: str | None = None) -> Exec
             raise ValueError(f"workers = {workers} and Ray at {ray_address!r}: the cluster has its own, give one")
         from trace_memory_ros.measure.ray_executor import RayExecutor
 
-        return RayExecutor(ray_address)
+        return RayExecutor(ray_address, gpus)
     count = 1 if workers is None else workers
     if count < 1:
         raise ValueError(f"workers = {count}: at least one must do the work")

@@ -15,11 +15,11 @@ class RayExecutor:
     """An `Executor` on the cluster at `address`: `local` starts one here, `auto` finds this machine's, or host:port.
 
     Every machine of the cluster needs this package, and the bags and the checkpoint under the same paths.
-    A task takes one processor, and is tried once more where its process died.
+    A task takes one processor and `gpus`, and is tried once more where its process died.
     Raises ImportError where Ray is missing; calling it raises ConnectionError where no cluster answers.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, gpus: float = 0.0) -> None:
         try:
             import ray
         except ImportError as error:
@@ -29,6 +29,7 @@ class RayExecutor:
             ) from error
         self._ray: Any = ray
         self.address = address
+        self.gpus = gpus
 
     def __call__(
         self, work: Callable[[Job], Result], jobs: Sequence[Job], report: Callable[[Result], None], /
@@ -52,7 +53,7 @@ class RayExecutor:
 
     def _do(self, work: Callable[[Job], Result], jobs: Sequence[Job], report: Callable[[Result], None]) -> Lost[Job]:
         ray = self._ray
-        task = ray.remote(num_cpus=1, max_retries=1)(_task)
+        task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=1)(_task)
         shared = ray.put(work)
         places = {task.remote(shared, job): place for place, job in enumerate(jobs)}
         lost: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""A camera's images over an episode: each kept once, in memory or mapped from a file, at any rate of ticks."""
+"""A camera's images over an episode: each kept once, in memory or in a file, at any rate of ticks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.files import atomic
+from trace_memory_ros.files.stored import AT_ONCE, StoredArray
 from trace_memory_ros.observation.images import Image, shrunk
 
 
 class Frames:
-    """One camera over T ticks. pixels `(N, P, P, 3)` uint8; index `(T,)`: which of them each tick holds.
+    """One camera over T ticks. pixels `(N, P, P, 3)` uint8, read from their file at each use where they are stored;
+    index `(T,)`: which of them each tick holds.
 
     Raises ValueError where the two do not fit.
     """
 
     __slots__ = ("index", "pixels")
 
-    def __init__(self, pixels: Image, index: NDArray[np.int64]) -> None:
+    def __init__(self, pixels: Image | StoredArray, index: NDArray[np.int64]) -> None:
         if pixels.ndim != 4 or pixels.shape[1] != pixels.shape[2] or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
             raise ValueError(f"images of shape {pixels.shape}, type {pixels.dtype}: need (N, P, P, 3) uint8")
         if index.ndim != 1 or (len(index) and not 0 <= index.min() <= index.max() < len(pixels)):
@@ -49,8 +52,33 @@ class Frames:
         return Frames(self.pixels, self.index[ticks])
 
     def shrunk(self, px: int) -> Frames:
-        """The images at another side."""
-        return self if px == self.px else Frames(shrunk(self.pixels, px), self.index)
+        """The images at another side; of stored ones they are stored beside, once."""
+        if px == self.px:
+            return self
+        if isinstance(self.pixels, StoredArray):
+            return Frames(_stored_beside(self.pixels, px), self.index)
+        return Frames(shrunk(self.pixels, px), self.index)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all images."""
+        return int(self.pixels.nbytes)
+
+    def loaded(self) -> Frames:
+        """The same in memory."""
+        return Frames(np.asarray(self.pixels), self.index)
+
+
+def _stored_beside(pixels: StoredArray, px: int) -> StoredArray:
+    """The images at another side, in a file beside theirs."""
+    path = pixels.path.with_suffix(f".{px}px.npy")
+    if not path.exists():
+        with atomic.replacing(path) as partial, partial.open("wb") as file:
+            shape = (len(pixels), px, px, 3)
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            for first in range(0, len(pixels), AT_ONCE):
+                file.write(shrunk(pixels[first : first + AT_ONCE], px).tobytes())
+    return StoredArray(path)
 
 
 Cameras = Mapping[str, Frames]

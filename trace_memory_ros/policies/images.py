@@ -1,29 +1,56 @@
-"""The image trunk that the policy families of this package share."""
+"""The image trunks that the policy families of this package share: tokens of all places, or a vector per camera."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from trace_memory_ros.vision import registry
+from trace_memory_ros.vision.base import Features, VisualBackbone
+from trace_memory_ros.vision.config import BackboneConfig
+
 
 class ImageTokens(nn.Module):
-    """Shared CNN over cameras: `(B, C, 3, P, P)` in 0..1 -> `(B, C * (P/16)^2, model)`."""
+    """A backbone shared by the cameras: images `(B, C, 3, P, P)` or their features to tokens `(B, C * K, model)`.
 
-    def __init__(self, cameras: int, image_px: int, model: int) -> None:
+    Each carries a learned embedding of its camera and place. All but `small`, which is as wide as the policy, are
+    followed by a norm and a linear map.
+    """
+
+    def __init__(self, cameras: int, image_px: int, model: int, backbone: BackboneConfig) -> None:
         super().__init__()
-        stages = [(3, 16, 5), (16, 32, 3), (32, 64, 3), (64, model, 3)]
-        layers: list[nn.Module] = []
-        for channels_in, channels_out, kernel in stages:
-            layers += [
-                nn.Conv2d(channels_in, channels_out, kernel, stride=2, padding=kernel // 2),
-                nn.GroupNorm(4, channels_out),
-                nn.GELU(),
-            ]
-        self.stages = nn.Sequential(*layers)
-        self.place = nn.Parameter(torch.randn(cameras, (image_px // 16) ** 2, model) * 0.02)
+        self.stages = registry.build(trunk_config(backbone, model), image_px)
+        self.map = nn.Identity() if backbone.is_small else _narrowed(self.stages, model)
+        rows, columns = self.stages.token_grid(image_px)
+        self.count = cameras * rows * columns
+        self.place = nn.Parameter(torch.randn(cameras, rows * columns, model) * 0.02)
 
-    def forward(self, images: Tensor) -> Tensor:
-        batch, cameras = images.shape[:2]
-        features = self.stages(images.flatten(0, 1) * 2.0 - 1.0)
-        tokens = features.flatten(2).transpose(1, 2).reshape(batch, cameras, *self.place.shape[1:])
-        return (tokens + self.place).flatten(1, 2)
+    def forward(self, images: Tensor | Features) -> Tensor:
+        features = images if isinstance(images, Features) else self.stages.features(images)
+        return (self.map(features.tokens) + self.place).flatten(1, 2)
+
+
+class ImageVectors(nn.Module):
+    """A backbone shared by the cameras: images `(B, C, 3, P, P)` or their features to a vector each `(B, C, model)`."""
+
+    def __init__(self, cameras: int, image_px: int, model: int, backbone: BackboneConfig) -> None:
+        super().__init__()
+        self.stages = registry.build(trunk_config(backbone, model), image_px)
+        self.map = _narrowed(self.stages, model)
+        self.count = cameras
+
+    def forward(self, images: Tensor | Features) -> Tensor:
+        features = images if isinstance(images, Features) else self.stages.features(images)
+        vectors: Tensor = self.map(features.pooled)
+        return vectors
+
+
+def _narrowed(backbone: VisualBackbone, model: int) -> nn.Module:
+    return nn.Sequential(nn.LayerNorm(backbone.width), nn.Linear(backbone.width, model))
+
+
+def trunk_config(backbone: BackboneConfig, model: int) -> BackboneConfig:
+    """A policy's backbone with everything that building it needs: `small` is as wide as the policy."""
+    if not backbone.is_small:
+        return backbone
+    return BackboneConfig(backbone.name, options={"layout": "grid", "width": model, **backbone.options})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -10,11 +10,16 @@ from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import Adapter, ConditionShape
+from trace_memory_ros.vision.base import Features, VisualBackbone
+from trace_memory_ros.vision.config import BackboneConfig
 
 
 @dataclass(frozen=True)
 class ChunkConfig:
-    """What the sizes of every family begin with. chunk: ticks H; memory_*: the readout's tokens, width and address."""
+    """What the sizes of every family begin with. chunk: ticks H; memory_*: the readout's tokens, width and address.
+
+    image_px: side that every camera's images are given at. backbone: what looks at them.
+    """
 
     cameras: tuple[str, ...]
     action_names: tuple[str, ...]
@@ -25,14 +30,14 @@ class ChunkConfig:
     memory_tokens: int = 0
     memory_width: int = 64
     memory_address: int = 0
+    backbone: BackboneConfig = field(default_factory=BackboneConfig, kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "backbone", BackboneConfig.from_dict(self.backbone, f"{type(self).__name__}.backbone"))
         object.__setattr__(self, "cameras", tuple(self.cameras))
         object.__setattr__(self, "action_names", tuple(self.action_names))
         who = type(self).__name__
-        if self.image_px % 16:
-            raise ValueError(f"{who}.image_px = {self.image_px}: must be a multiple of 16 (four stride-2 stages)")
-        for name in ("chunk", "state"):
+        for name in ("chunk", "state", "image_px"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{who}.{name} = {getattr(self, name)}: must be at least 1")
 
@@ -44,6 +49,9 @@ class ChunkConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for a checkpoint's config, the readout's shape last."""
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        del plain["backbone"]
+        if self.backbone != BackboneConfig():
+            plain["backbone"] = self.backbone.to_dict()
         return dict(sorted(plain.items(), key=lambda item: item[0].startswith("memory_")))
 
 
@@ -87,6 +95,18 @@ class ChunkModule(nn.Module):
     def trunk(self) -> nn.Module:
         """What turns images into features: a recipe's `frozen_trunk` keeps it as it is."""
         raise NotImplementedError
+
+    @property
+    def backbone(self) -> VisualBackbone:
+        """What looks at the images, which a memory may share. Raises ValueError where the family has none to share."""
+        raise ValueError(f"policies of family {self.family} have no backbone to share: choose another for the memory")
+
+    def image_features(self, images: Tensor) -> Features:
+        """The backbone's features of images `(B, C, 3, P, P)`: tokens `(B, C, K, d)`, pooled `(B, C, d)`.
+
+        A family with a backbone takes these wherever it takes images.
+        """
+        return self.backbone.features(images)
 
     def normalise_state(self, state: Tensor) -> Tensor:
         """State `(..., d_s)` in standard deviations from the train split's mean."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.policies.act.ensemble import TemporalEnsemble
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.policies.adapters import ConditionShape
@@ -64,7 +65,8 @@ class ChunkRunner:
         """
         if observation.state is None:
             raise ValueError("the observation has no robot state: the policy cannot act on it")
-        images = np.stack([observation.images[name] for name in self.policy.config.cameras])
+        config = self.policy.config
+        images = np.stack([shrunk(observation.images[name], config.image_px) for name in config.cameras])
         with torch.inference_mode():
             pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div_(255.0)[None]
             state = torch.from_numpy(observation.state.astype(np.float32))[None]

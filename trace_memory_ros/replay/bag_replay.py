@@ -260,7 +260,7 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
         return RecordingConfig(seen)
     ours = [stream.name for stream in seen.inputs]
     theirs = [stream.name for stream in recording.observation.inputs]
-    same = ("state", "path", "image_px", "thumbnail_px", "tick_period_ms")
+    same = ("state", "path", "image_px", "tick_period_ms")
     unlike = [name for name in same if getattr(seen, name) != getattr(recording.observation, name)]
     given = {camera.name: camera.range_m for camera in recording.observation.cameras}
     unlike += [f"range_m of {camera.name}" for camera in seen.cameras if given.get(camera.name) != camera.range_m]
@@ -270,4 +270,5 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
             f"(streams {', '.join(theirs)}, trained on {', '.join(ours)}): only topics, transports and limits may "
             "differ"
         )
-    return recording
+    # How much of an image the memory sees is its own affair.
+    return replace(recording, observation=replace(recording.observation, thumbnail_px=seen.thumbnail_px))

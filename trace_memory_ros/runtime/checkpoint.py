@@ -1,9 +1,12 @@
-"""Checkpoint folders: `model.safetensors` + `config.yaml`, named by the hash of their content."""
+"""Checkpoint folders: `model.safetensors` + `config.yaml`, named by the hash of their content.
+
+Frozen backbones lie beside them, in files that `config.yaml` names by their hashes.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +21,7 @@ from torch import Tensor, nn
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
+from trace_memory_ros.vision import weights as weights_of
 
 __all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", "PolicyConfig", "load", "save"]
 
@@ -92,6 +96,7 @@ def save(
     values = {**config.to_dict(), HASH_KEY: hashlib.sha256(weights).hexdigest()}
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120).encode()
     path.mkdir(parents=True, exist_ok=True)
+    _with_backbones(config, path, weights_of.copy_to)
     atomic.write(path / WEIGHTS, weights)
     atomic.write(path / CONFIG, text)
     return _model_id(text, weights)
@@ -118,7 +123,18 @@ def load(folder: str | Path) -> Checkpoint:
         raise CheckpointError(f"{path / WEIGHTS} is not a safetensors file ({error}); {COPY_AGAIN}") from error
     tensors = {name: t.float() if t.dtype == torch.float16 else t for name, t in raw.items()}
     _check_finite(tensors, path / WEIGHTS, COPY_AGAIN)
+    _with_backbones(config, path, weights_of.check)
+    if config.frozen_backbones:
+        weights_of.also_in(path)
     return Checkpoint(path, config, tensors, _model_id(text, weights))
+
+
+def _with_backbones(config: CheckpointConfig, folder: Path, do: Callable[[str, str, Path], object]) -> None:
+    try:
+        for backbone in config.frozen_backbones:
+            do(str(backbone.weights_sha256), backbone.name, folder)
+    except weights_of.WeightsError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _stored(name: str, tensor: Tensor, storage: Storage) -> Tensor:

@@ -10,10 +10,11 @@ from trace_memory_ros import __version__
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_int, require_text
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.observation.encoder import EncoderConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
 from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.encoder import EncoderConfig
 
 SCHEMA = 2
 READABLE = (1, SCHEMA)
@@ -99,6 +100,14 @@ class CheckpointConfig:
     def mechanism(self) -> str:
         """Registry name of the memory."""
         return self.memory.name
+
+    @property
+    def frozen_backbones(self) -> tuple[BackboneConfig, ...]:
+        """Backbones of memory and policy whose weights lie in files of their own, each once."""
+        found = [self.encoder.backbone]
+        if self.policy is not None and "backbone" in self.policy.options:
+            found.append(BackboneConfig.from_dict(self.policy.options["backbone"], "policy.options.backbone"))
+        return tuple({one.weights_sha256: one for one in found if one.frozen}.values())
 
     @property
     def signature_dim(self) -> int:

@@ -107,6 +107,24 @@ class PathLength:
         return {"kind": "path_length", "threshold": float(self.threshold), "deadband": float(self.deadband)}
 
 
+def ticks_apart(travelled: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
+    """Ticks that `PathLength(threshold)` writes at, from the path `(T,)` that was counted after each, however fine.
+
+    Many thresholds are tried on one episode in training; the ticks need not be gone through again for each.
+    """
+    ticks = [0] if len(travelled) else []
+    while ticks:
+        written = travelled[ticks[-1]]
+        # The sum may round to either side of what the difference below does.
+        tick = max(int(np.searchsorted(travelled, (written + threshold) * (1.0 - 1e-9))), ticks[-1] + 1)
+        while tick < len(travelled) and travelled[tick] - written < threshold:
+            tick += 1
+        if tick >= len(travelled):
+            break
+        ticks.append(tick)
+    return np.array(ticks, dtype=np.int64)
+
+
 def rule_from_dict(data: object, where: str = "clock") -> ClockRule:
     """Read a rule strictly. Raises ConfigError naming unknown keys or kinds."""
     kind = check_keys(data, ("kind", "n", "threshold", "deadband"), ("kind",), where)["kind"]
@@ -169,6 +187,15 @@ class UpdateClock:
             self._ticks = 0
             self._path_at_write = self._path
         return write
+
+    def travelled(self, states_std: StateArray) -> NDArray[np.float64]:
+        """Counted path `(T,)` after each tick of a fresh episode; it depends on the dead band alone."""
+        fresh, states = UpdateClock(self.rule), states_std.tolist()
+        path = np.empty(len(states))
+        for tick, state in enumerate(states):
+            fresh._advance(state, 0)
+            path[tick] = fresh._path
+        return path
 
     def snapshot(self) -> dict[str, NDArray[Any]]:
         """Named arrays that `restore` accepts."""

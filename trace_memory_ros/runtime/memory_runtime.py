@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.memory.base import MemoryInput, State
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.address import AddressStream
@@ -25,6 +24,7 @@ from trace_memory_ros.runtime.kept import LastOutputs, TickCounts
 from trace_memory_ros.runtime.model import MemoryModel, one_thread
 from trace_memory_ros.runtime.snapshot import Arrays, pack, unpack
 from trace_memory_ros.runtime.write_statistics import WriteStatistics
+from trace_memory_ros.vision.encoder import pixels_of
 
 STAGES = ("encode", "signature", "memory")
 NO_FLOATS: FloatArray = np.zeros(0, dtype=np.float32)

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory
-from trace_memory_ros.observation.encoder import ContentEncoder
 from trace_memory_ros.runtime.checkpoint import COPY_AGAIN, WEIGHTS, Checkpoint, CheckpointConfig, CheckpointError
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.encoder import ContentEncoder
 
 
 class MemoryModel(nn.Module):

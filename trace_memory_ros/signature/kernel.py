@@ -167,6 +167,32 @@ def _update_for(plan: BufferPlan) -> Kernel:  # noqa: C901
 
 
 @cache
+def walk_kernel(dim: int, depth: int) -> Callable[..., int]:
+    """`(buffer, states (T, dim), wanted (n,), where (S,), out (n, S)) -> code`: updates by every state in turn.
+
+    After the ticks in `wanted`, which rises, the signature is copied into the rows of `out`. Threads go on meanwhile.
+    Compiled anew in each process, in a few seconds: what calls a compiled function is not found in numba's cache.
+    """
+    update = update_kernel(dim, depth)
+
+    def walk(buffer: Array, states: Array, wanted: Array, where: Array, out: Array) -> int:
+        row = 0
+        for tick in range(states.shape[0]):
+            code = update(buffer, states[tick])
+            if code != OK:
+                return code
+            if row < wanted.size and wanted[row] == tick:
+                for i in range(where.size):
+                    out[row, i] = buffer[where[i]]
+                row += 1
+        return OK
+
+    walk.__name__ = f"walk_{dim}_{depth}"
+    kernel: Callable[..., int] = numba.njit(nogil=True, **_OPTIONS)(walk)
+    return kernel
+
+
+@cache
 def update_kernel(dim: int, depth: int) -> Kernel:
     """`(buffer, state) -> OK | WRONG_WIDTH | NOT_FINITE`, compiled at the first call (about 1 s), then cached on disk.
 

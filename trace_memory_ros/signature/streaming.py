@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .kernel import NOT_FINITE, OK, BufferPlan, update_kernel
+from .kernel import NOT_FINITE, OK, BufferPlan, update_kernel, walk_kernel
 from .layout import signature_size
 
 Array = NDArray[np.float64]
@@ -16,6 +16,22 @@ Array = NDArray[np.float64]
 def warm_up(dim: int, depth: int) -> None:
     """Compile the update for these sizes (about 1 s where no cache is found), so that no control tick pays for it."""
     update_kernel(dim, depth)
+
+
+def walk(states: Array, wanted: NDArray[np.int64], depth: int) -> Array:
+    """Signatures `(n, S)` of a path `(T, dim)` after the ticks `wanted` `(n,)`, which rise; bits as of updates in turn.
+
+    Raises ValueError where a state is not finite.
+    """
+    plan = BufferPlan(states.shape[1], depth)
+    buffer, where = plan.allocate(), plan.positions()
+    buffer[plan.last : plan.last + plan.dim] = np.nan
+    out = np.empty((len(wanted), where.size))
+    code = walk_kernel(plan.dim, depth)(buffer, np.ascontiguousarray(states), wanted, where, out)
+    if code != OK:
+        bad = np.flatnonzero(~np.isfinite(states).all(axis=1))[:1].tolist()
+        raise ValueError(f"the path has non-finite values, first at tick {bad}: drop these samples or mask channels")
+    return out
 
 
 class StreamingSignature:

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from trace_memory_ros.evidence.history.transforms import Path
 from trace_memory_ros.memory.base import MemoryInput, Readout, WriteRecord
-from trace_memory_ros.observation.encoder import pixels_of
 from trace_memory_ros.observation.frames import Cameras, at, resized, stacked
 from trace_memory_ros.runtime.address import AddressStream
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
+from trace_memory_ros.vision.encoder import pixels_of
 
 ENCODED_AT_ONCE = 64
 

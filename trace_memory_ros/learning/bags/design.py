@@ -16,12 +16,14 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.dataset import fit_state, state_mask
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
+from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.learning.spread import check_spread, least_spread
 from trace_memory_ros.memory import registry
-from trace_memory_ros.memory.base import MemoryDims
+from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
@@ -37,6 +39,8 @@ START_SHARE = 0.2
 STAGE_STEPS_WITHOUT_BRANCHES = 150
 WRITES = 30
 """Writes per episode at which the delays of the arm tasks are learned."""
+WINDOW = PathWindow()
+"""Of the path, that addresses are signatures of: that of a whole episode is a fingerprint of it."""
 _ROUNDS = 40
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
@@ -59,6 +63,8 @@ class BagOptions:
     policy: str = "act"
     memory_options: Mapping[str, Any] | None = None
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    policy_backbone: BackboneSection = field(default_factory=BackboneSection)
+    eyes: EyesSection = field(default_factory=EyesSection)
     width: int = WIDTH
     slots: int = SLOTS
 
@@ -81,7 +87,7 @@ def bag_design(
     )
     given = options.memory_options
     chosen = memory_options(options.memory) if given is None else dict(given)
-    addressed = registry.build(options.memory, _PROBE_DIMS, chosen).uses_signature
+    addressed = small_memory(options.memory, chosen).uses_signature
     design = Design(
         memory=options.memory,
         options=chosen,
@@ -98,7 +104,12 @@ def bag_design(
         spread=options.spread,
         actions=recording.actions,
     )
-    return design, state
+    return with_eyes(design, options.eyes, options.policy_backbone), state
+
+
+def small_memory(name: str, options: Mapping[str, Any]) -> Memory:
+    """A memory by its registry name, to ask what it needs."""
+    return registry.build(name, _PROBE_DIMS, options)
 
 
 def chunk_ticks(period_ms: int) -> int:
@@ -115,8 +126,12 @@ def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
     memory = chosen(given, "memory", "trace")
-    task = Path(source).resolve().name
-    return {"task": task, "memory": {"name": memory, "options": memory_options(memory)}, "bags": {}}
+    return {
+        "task": folder_of(source).resolve().name,
+        "memory": {"name": memory, "options": memory_options(memory)},
+        "address": {"window": WINDOW.to_dict()},
+        "bags": {},
+    }
 
 
 def options_of(config: RunConfig) -> BagOptions:
@@ -132,6 +147,8 @@ def options_of(config: RunConfig) -> BagOptions:
         policy=policy.family,
         memory_options=memory.options,
         policy_options=policy.options,
+        policy_backbone=policy.backbone,
+        eyes=config.eyes,
         width=memory.width,
         slots=memory.slots,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trace_memory_ros.bags.cache import Report, load_episodes
+from trace_memory_ros.bags.cache import BagSource, EpisodeResult, Report, Source, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
@@ -19,6 +19,7 @@ from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_re
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.cross_validation import CrossValidation
+from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.recipe import Recipe
@@ -65,8 +66,12 @@ class Prepared:
 
 
 def bags_under(sources: Sequence[str | Path]) -> list[Path]:
-    """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
-    return list(dict.fromkeys(bag for source in sources for bag in find_bags(Path(source))))
+    """All bags at or below `sources`, and the episodes of LeRobotDatasets among them, each once.
+
+    Raises BagFault for a folder that holds none.
+    """
+    found = (episodes_of(source) if is_dataset(source) else find_bags(Path(source)) for source in sources)
+    return list(dict.fromkeys(bag for bags in found for bag in bags))
 
 
 def read_bags(
@@ -76,12 +81,33 @@ def read_bags(
 
     Raises ValueError where nothing is left.
     """
-    results = load_episodes(bags, recording, cache, workers, report)
+    results = _load(bags, recording, cache, workers, report)
     failed = [result for result in results if isinstance(result, BagVerdict)]
     episodes = [result for result in results if isinstance(result, BagEpisode)]
     if not episodes:
-        raise ValueError(f"none of the {len(bags)} bags can be used: see what is wrong with each, above")
+        raise ValueError(f"none of the {len(bags)} recordings can be used: see what is wrong with each, above")
     return from_episodes(episodes, recording.observation.tick_period_ms), failed
+
+
+def _load(
+    bags: Sequence[Path], recording: RecordingConfig, cache: Path, workers: int, report: Report | None
+) -> list[EpisodeResult]:
+    """What `load_episodes` makes of bags, then of episodes of LeRobotDatasets."""
+    groups: list[tuple[list[Path], Source]] = [
+        ([bag for bag in bags if not is_dataset(bag)], BagSource()),
+        ([bag for bag in bags if is_dataset(bag)], DatasetSource()),
+    ]
+    done = 0
+
+    def counted(group_done: int, _: int, verdict: BagVerdict) -> None:
+        if report is not None:
+            report(done + group_done, len(bags), verdict)
+
+    results: list[EpisodeResult] = []
+    for group, source in groups:
+        results += load_episodes(group, recording, cache, workers, counted, source)
+        done += len(group)
+    return results
 
 
 def prepare(
@@ -144,20 +170,28 @@ def prepare_run(
 ) -> Prepared:
     """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults.
 
-    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose.
+    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose;
+    without, it is of the first strength.
     """
     bags, options = config.bags or BagsSection(), options_of(config)
     if folded is None:
         shares = bags.held_out, bags.split_seed, bags.episodes
-        return prepare(data, recording, options, config.recipe, *shares, given, bags.validation, bags.decisions)
+        plan = prepare(data, recording, options, config.recipe, *shares, given, bags.validation, bags.decisions)
+        return replace(plan, recipe=with_noise(plan.recipe, strengths(bags, given)[0]))
     chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
     plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
     return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
 
 
+def strengths(bags: BagsSection, given: Mapping[str, Any]) -> tuple[float, ...]:
+    """Strengths of noise to choose of; as it is where the run's configuration gives noise of its own."""
+    own = given.get("recipe", {}).get("augmentation", {})
+    return (1.0,) if any(name.startswith("signature_") for name in own) else bags.noise
+
+
 def with_noise(recipe: Recipe, times: float) -> Recipe:
-    """The recipe with noise over signatures and states so many times as strong."""
-    return replace(recipe, augmentation=recipe.augmentation.stronger(times, times))
+    """The recipe with noise over signatures so many times as strong."""
+    return replace(recipe, augmentation=recipe.augmentation.stronger(times))
 
 
 def fewer(indices: list[int], most: int | None, seed: int) -> list[int]:

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning.lerobot.layout import ACTION, IMAGES, SIDECAR, STATE
 from trace_memory_ros.policies.lerobot.install import lerobot
 
 STORAGES = ("image", "video")
 GAPS = ("refuse", "split")
 VIDEO_PX = 32
 """Least side of a video's frames: the AV1 encoder ends the process where they are 16 wide."""
-IMAGES, STATE, ACTION = "observation.images.", "observation.state", "action"
-SIDECAR = Path("meta") / "trace_memory.yaml"
-"""What LeRobot has no place for: recording configuration, names, first stamps and branches of the episodes."""
 
 
 @dataclass(frozen=True)

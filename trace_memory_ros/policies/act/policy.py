@@ -12,6 +12,7 @@ from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import RegressionAdapter
 from trace_memory_ros.policies.images import ImageTokens
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
+from trace_memory_ros.vision.base import Features, VisualBackbone
 
 DECAY, DECAY_MS = 0.05, 100
 """How much less a chunk counts in the ensemble that is begun so much later; ACT has 0.01 at ticks of 20 ms."""
@@ -53,7 +54,7 @@ class ActPolicy(ChunkModule):
         super().__init__(config)
         self.config = config
         actions = len(config.action_names)
-        self.image_tokens = ImageTokens(len(config.cameras), config.image_px, config.model)
+        self.image_tokens = ImageTokens(len(config.cameras), config.image_px, config.model, config.backbone)
         self.state_token = nn.Sequential(
             nn.Linear(config.state, 4 * config.model), nn.GELU(), nn.Linear(4 * config.model, config.model)
         )
@@ -78,7 +79,11 @@ class ActPolicy(ChunkModule):
         self.head = nn.Linear(config.model, actions)
 
     def forward(
-        self, images: Tensor, state: Tensor, memory: tuple[Tensor, Tensor, Tensor], latent: Tensor | None = None
+        self,
+        images: Tensor | Features,
+        state: Tensor,
+        memory: tuple[Tensor, Tensor, Tensor],
+        latent: Tensor | None = None,
     ) -> Tensor:
         """images `(B, C, 3, P, P)` in 0..1, state `(B, d_s)` raw SI units, memory (tokens, vector, address).
 
@@ -87,14 +92,18 @@ class ActPolicy(ChunkModule):
         normal = self.normalise_state(state)
         tokens = [self.image_tokens(images), self.state_token(normal)[:, None], self.adapter(*memory)]
         if self.config.latent:
-            z = latent if latent is not None else images.new_zeros(images.shape[0], self.config.latent)
+            z = latent if latent is not None else state.new_zeros(len(state), self.config.latent)
             tokens.append(self.latent_token(z)[:, None])
-        queries = self.queries.expand(images.shape[0], -1, -1)
+        queries = self.queries.expand(len(state), -1, -1)
         return self.head(self.decoder(queries, self.encoder(torch.cat(tokens, dim=1))))
 
     def trunk(self) -> nn.Module:
-        """The convolutions that both families share."""
+        """What both families see with."""
         return self.image_tokens
+
+    @property
+    def backbone(self) -> VisualBackbone:
+        return self.image_tokens.stages
 
     def infer_latent(self, actions: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """A sample of the CVAE posterior `(B, z)` given normalised actions `(B, H, A)`, and its KL to the prior."""
@@ -103,12 +112,12 @@ class ActPolicy(ChunkModule):
         kl = 0.5 * (mean.square() + log_var.exp() - 1.0 - log_var).sum(-1).mean()
         return mean + torch.randn_like(mean) * (0.5 * log_var).exp(), kl
 
-    def predict(self, images: Tensor, state: Tensor, readout: Readout) -> Tensor:
+    def predict(self, images: Tensor | Features, state: Tensor, readout: Readout) -> Tensor:
         """Normalised chunks `(B, H, A)` with the CVAE latent at its prior mean."""
         return self(images, state, (readout.tokens, readout.vector, readout.address))
 
     def losses(
-        self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
+        self, images: Tensor | Features, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
     ) -> dict[str, Tensor]:
         """Chunk L1 and, with a latent, its KL (ACT)."""
         memory = (readout.tokens, readout.vector, readout.address)

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import DiffusionAdapter
 from trace_memory_ros.policies.diffusion.unet import GROUPS, ActionUNet
-from trace_memory_ros.policies.images import ImageTokens
+from trace_memory_ros.policies.images import ImageTokens, ImageVectors
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
+from trace_memory_ros.vision.base import Features, VisualBackbone
 
 PREDICTIONS = ("sample", "epsilon", "v_prediction")
 EXECUTE_MS, LEAD_MS = 800, 100
@@ -25,7 +26,8 @@ EXECUTE_MS, LEAD_MS = 800, 100
 class DiffusionConfig(ChunkConfig):
     """Sizes and schedule of the policy.
 
-    width: of the global condition. token_channels: what is kept of each image token. channels: of the U-Net,
+    width: of the global condition. token_channels: what is kept of each image token of backbone `small`; of others the
+    pooled features are taken, `model` wide. channels: of the U-Net,
     finest level first. noise_steps: of training; inference_steps: of them that inference takes (DDIM). draws: noises
     per encoded observation and training step, since encoding costs most. execute: ticks of a chunk that are executed
     before the next takes over; lead: ticks before that at which the next one is begun.
@@ -85,12 +87,14 @@ class DiffusionPolicy(ChunkModule):
         super().__init__(config)
         self.config = config
         actions, seen = len(config.action_names), config.model
-        self.image_tokens = ImageTokens(len(config.cameras), config.image_px, config.model)
-        self.token_map = nn.Linear(config.model, config.token_channels)
+        small = config.backbone.is_small
+        trunk = ImageTokens if small else ImageVectors
+        self.image_tokens = trunk(len(config.cameras), config.image_px, config.model, config.backbone)
+        kept = config.token_channels if small else config.model
+        self.token_map = nn.Linear(config.model, kept)
         self.state_map = nn.Sequential(nn.Linear(config.state, 2 * seen), nn.GELU(), nn.Linear(2 * seen, seen))
-        tokens = len(config.cameras) * (config.image_px // 16) ** 2
         self.observed = nn.Sequential(
-            nn.Linear(tokens * config.token_channels + seen, config.width),
+            nn.Linear(self.image_tokens.count * kept + seen, config.width),
             nn.LayerNorm(config.width),
             nn.GELU(),
             nn.Linear(config.width, config.width),
@@ -107,10 +111,14 @@ class DiffusionPolicy(ChunkModule):
         self.inference_schedule = DDIMScheduler(**schedule, set_alpha_to_one=True, timestep_spacing="trailing")
 
     def trunk(self) -> nn.Module:
-        """The convolutions that both families share."""
+        """What both families see with."""
         return self.image_tokens
 
-    def global_condition(self, images: Tensor, state: Tensor, readout: Readout | None) -> Tensor:
+    @property
+    def backbone(self) -> VisualBackbone:
+        return self.image_tokens.stages
+
+    def global_condition(self, images: Tensor | Features, state: Tensor, readout: Readout | None) -> Tensor:
         """What denoising is conditioned on `(B, c)`: the observation's, and on top of it what memory adds, if given."""
         tokens = self.token_map(self.image_tokens(images)).flatten(1)
         seen = torch.cat([tokens, self.state_map(self.normalise_state(state))], dim=-1)
@@ -120,7 +128,7 @@ class DiffusionPolicy(ChunkModule):
         return observed + self.adapter(readout.tokens, readout.read_weights, readout.vector, readout.address)
 
     def losses(
-        self, images: Tensor, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
+        self, images: Tensor | Features, state: Tensor, readout: Readout, target: Tensor, valid: Tensor
     ) -> dict[str, Tensor]:
         """Mean squared error of the denoiser at random diffusion steps (DDPM), over the ticks that exist."""
         condition = self.global_condition(images, state, readout).repeat_interleave(self.config.draws, dim=0)
@@ -137,7 +145,7 @@ class DiffusionPolicy(ChunkModule):
         return {"denoising": error.sum() / (exists.sum() * predicted.shape[-1]).clamp(min=1)}
 
     @torch.no_grad()
-    def predict(self, images: Tensor, state: Tensor, readout: Readout) -> Tensor:
+    def predict(self, images: Tensor | Features, state: Tensor, readout: Readout) -> Tensor:
         """Normalised chunks `(B, H, A)`, all from the same noise."""
         condition = self.global_condition(images, state, readout)
         return self.denoise(condition, self.draw_noise(0).to(condition.device).expand(len(condition), -1, -1))

@@ -44,6 +44,7 @@ class ActMemory(nn.Module):
         layers = list(_attentions(base))
         self.gate = nn.Parameter(torch.full((len(layers), heads), gate))
         self._tokens: Tensor | None = None
+        self._hidden: Tensor | None = None
         self._hooks = [
             layer.register_forward_hook(_Append(self, index), with_kwargs=True) for index, layer in enumerate(layers)
         ]
@@ -53,11 +54,16 @@ class ActMemory(nn.Module):
         """What holds this memory to its policy."""
         return self._hooks
 
-    def give(self, memory: Readout | None) -> None:
-        """Let the policy's next calls see `memory`; None for nothing."""
-        self._tokens = None
-        if memory is not None:
-            self._tokens = self.norm(self.adapter(memory.tokens, memory.vector, memory.address))
+    def give(self, memory: Readout | None, visible: Tensor | None = None) -> None:
+        """Let the policy's next calls see `memory`; None for nothing. visible: `(B, N)` bool, tokens that count."""
+        self._tokens = self._hidden = None
+        if memory is None:
+            return
+        tokens = memory.tokens
+        if visible is not None:
+            tokens = tokens.where(visible[..., None], 0.0)
+            self._hidden = functional.pad(~visible, (0, 1))[:, None, None]
+        self._tokens = self.norm(self.adapter(tokens, memory.vector, memory.address))
 
     def addition(self, index: int, layer: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """What attention `index` puts out in addition `(L, B, E)`, for its inputs `(L, B, E)` and `(S, B, E)`."""
@@ -66,7 +72,7 @@ class ActMemory(nn.Module):
         heads = _Heads(layer)
         q = heads.split(query, 0)
         here = heads.attend(q, heads.split(key, 1), heads.split(value, 2))
-        kept = heads.attend(q, heads.split(tokens + self.place[:, None], 1), heads.split(tokens, 2))
+        kept = heads.attend(q, heads.split(tokens + self.place[:, None], 1), heads.split(tokens, 2), self._hidden)
         share = torch.sigmoid(kept[1] - here[1])
         moved = self.gate[index][:, None, None] * share * (kept[0] - here[0])
         return functional.linear(moved.permute(2, 0, 1, 3).flatten(2), layer.out_proj.weight)
@@ -108,9 +114,14 @@ class _Heads:
         return projected.unflatten(-1, (self.heads, -1)).permute(1, 2, 0, 3)
 
     @staticmethod
-    def attend(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Output `(B, heads, L, d)` and logarithm of the sum of the exponentiated scores `(B, heads, L, 1)`."""
+    def attend(query: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Output `(B, heads, L, d)` and logarithm of the sum of the exponentiated scores `(B, heads, L, 1)`.
+
+        hidden: `(B, 1, 1, S)` bool, keys that have no part in it.
+        """
         scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+        if hidden is not None:
+            scores = scores.masked_fill(hidden, -torch.inf)
         return scores.softmax(-1) @ value, scores.logsumexp(-1, keepdim=True)
 
 

@@ -31,7 +31,7 @@ class DiffusionMemory(nn.Module):
                 "this Diffusion policy has compile_model = true: its compiled U-Net would not see what a memory adds. "
                 "Load it with compile_model = false."
             )
-        self.adapter = DiffusionAdapter(shape, _condition_width(base), hidden)
+        self.adapter = DiffusionAdapter(shape, condition_width(base), hidden)
         self._added: Tensor | None = None
         self._hooks = [base.diffusion.unet.register_forward_pre_hook(_Add(self), with_kwargs=True)]
 
@@ -40,11 +40,15 @@ class DiffusionMemory(nn.Module):
         """What holds this memory to its policy."""
         return self._hooks
 
-    def give(self, memory: Readout | None) -> None:
-        """Let the policy's next calls see `memory`; None for nothing."""
+    def give(self, memory: Readout | None, visible: Tensor | None = None) -> None:
+        """Let the policy's next calls see `memory`; None for nothing. visible: `(B, N)` bool, tokens that count."""
         self._added = None
-        if memory is not None:
-            self._added = self.adapter(memory.tokens, memory.read_weights, memory.vector, memory.address)
+        if memory is None:
+            return
+        tokens, weights = memory.tokens, memory.read_weights
+        if visible is not None:
+            tokens, weights = tokens.where(visible[..., None], 0.0), weights.where(visible, 0.0)
+        self._added = self.adapter(tokens, weights, memory.vector, memory.address)
 
     @property
     def added(self) -> Tensor | None:
@@ -65,7 +69,7 @@ class _Add:
         return None if added is None else (args, {**kwargs, CONDITION: kwargs[CONDITION] + added})
 
 
-def _condition_width(base: Any) -> int:
+def condition_width(base: Any) -> int:
     """c: state, image features and environment state of every observation step, side by side."""
     config = base.config
     width = config.robot_state_feature.shape[0]

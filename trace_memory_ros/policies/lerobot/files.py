@@ -32,13 +32,17 @@ class LerobotCheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class LerobotCheckpoint:
-    """A policy with LeRobot's processors. memory_model_id: of the memory it was trained with, empty where unknown."""
+    """A policy with LeRobot's processors. memory_model_id: of the memory it was trained with, empty where unknown.
+
+    task: what a vision-language-action policy is told to do when it runs.
+    """
 
     policy: MemoryPolicy
     preprocessor: Any
     postprocessor: Any
     action_names: tuple[str, ...] = ()
     memory_model_id: str = ""
+    task: str = ""
 
 
 def save(folder: str | Path, checkpoint: LerobotCheckpoint) -> None:
@@ -57,6 +61,7 @@ def save(folder: str | Path, checkpoint: LerobotCheckpoint) -> None:
         "memory": policy.options.to_dict(),
         "memory_model_id": checkpoint.memory_model_id,
         "action_names": list(checkpoint.action_names),
+        "task": checkpoint.task,
         "adapter_sha256": hashlib.sha256(weights).hexdigest(),
         "base_sha256": _base_hash(base),
     }
@@ -79,7 +84,7 @@ def load(folder: str | Path) -> LerobotCheckpoint:
         raise LerobotCheckpointError(f"{path / WEIGHTS} does not fit {CONFIG} beside it: {error}; {AGAIN}") from error
     pre, post = factory.make_pre_post_processors(base_config, pretrained_path=str(path / BASE))
     names = tuple(config["action_names"])
-    return LerobotCheckpoint(policy.eval(), pre, post, names, config["memory_model_id"])
+    return LerobotCheckpoint(policy.eval(), pre, post, names, config["memory_model_id"], config.get("task", ""))
 
 
 def check_action_names(names: Sequence[str], config: Any) -> None:
@@ -115,4 +120,5 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _base_hash(base: Path) -> str:
-    return hashlib.sha256((base / "model.safetensors").read_bytes()).hexdigest()
+    with (base / "model.safetensors").open("rb") as weights:
+        return hashlib.file_digest(weights, "sha256").hexdigest()

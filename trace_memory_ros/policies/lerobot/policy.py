@@ -1,4 +1,4 @@
-"""A memory for LeRobot's own ACT and Diffusion policies, without editing LeRobot."""
+"""A memory for LeRobot's own policies, without editing LeRobot."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.lerobot.act import ActMemory
+from trace_memory_ros.policies.lerobot.compatible import check_base
 from trace_memory_ros.policies.lerobot.diffusion import DiffusionMemory
+from trace_memory_ros.policies.lerobot.prefix import EXPERTS, PrefixMemory
 
 MEMORY_KEYS = {field: f"observation.memory.{field}" for field in Readout._fields}
 """Where a batch holds the memory's readout. LeRobot's processors let keys under `observation.` through unchanged."""
-FAMILIES = ("act", "diffusion")
+TOKEN_MASK = "observation.memory.token_mask"
+"""Where a batch may say which memory tokens count, `(B, N)` bool; without it all do."""
+FAMILIES = ("act", "diffusion", *EXPERTS)
 
 
 @dataclass(frozen=True)
 class MemoryOptions:
     """How a memory is added. condition: shape of its readout. frozen: LeRobot's weights stay as they are.
 
-    hidden: width of the adapter's hidden layer. gate: of ACT's memory tokens at the beginning; 0 begins as the plain
-    policy, 1 with tokens that are plainly appended, for a policy that learns from scratch.
+    hidden: width of the adapter's hidden layer. gate: of memory tokens at the beginning (not for diffusion); 0 begins
+    as the plain policy, 1 with tokens that are plainly appended, for a policy that learns from scratch.
     """
 
     condition: ConditionShape
@@ -56,22 +60,25 @@ class MemoryPolicy(nn.Module):
     Its queues of observations and actions are its own, so a memory goes into a chunk when the chunk is computed; a
     memory that advances on every tick loses nothing meanwhile. While frozen, `base` stays in evaluation mode (no
     dropout, no running statistics) and is given no gradient; its weights go on saying `requires_grad`, since torch
-    computes with others by other kernels, whose last bits differ. Raises ValueError for a policy of another family.
+    computes with others by other kernels, whose last bits differ. Raises ValueError for a policy of another family,
+    IncompatibleLerobot for one whose modules are not those that a memory is attached to.
     """
 
-    adapter: ActMemory | DiffusionMemory
+    adapter: ActMemory | DiffusionMemory | PrefixMemory
 
     def __init__(self, base: Any, options: MemoryOptions) -> None:
         super().__init__()
         family = getattr(base, "name", type(base).__name__)
         if family not in FAMILIES:
             raise ValueError(f"a LeRobot policy {family!r} cannot be given a memory: choose from {', '.join(FAMILIES)}")
+        check_base(base)
         self.base = base
         self.options = options
-        if family == "act":
-            self.adapter = ActMemory(base, options.condition, options.hidden, options.gate)
-        else:
+        if family == "diffusion":
             self.adapter = DiffusionMemory(base, options.condition, options.hidden)
+        else:
+            kind = ActMemory if family == "act" else PrefixMemory
+            self.adapter = kind(base, options.condition, options.hidden, options.gate)
         self.adapter.to(next(base.parameters()).device)
         self.train(base.training)
 
@@ -128,11 +135,11 @@ class MemoryPolicy(nn.Module):
 
     @staticmethod
     def _own(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {key: value for key, value in batch.items() if key not in MEMORY_KEYS.values()}
+        return {key: value for key, value in batch.items() if key not in (*MEMORY_KEYS.values(), TOKEN_MASK)}
 
     @contextmanager
     def _given(self, batch: Mapping[str, Tensor]) -> Iterator[None]:
-        self.adapter.give(batch_readout(batch, self.options.condition))
+        self.adapter.give(batch_readout(batch, self.options.condition), batch_mask(batch, self.options.condition))
         try:
             yield
         finally:
@@ -159,9 +166,10 @@ class MemoryPolicy(nn.Module):
                 config.use_vae = posterior
 
 
-def memory_batch(readout: Readout) -> dict[str, Tensor]:
-    """A readout as the entries that a batch must hold for a `MemoryPolicy`."""
-    return {key: getattr(readout, field) for field, key in MEMORY_KEYS.items()}
+def memory_batch(readout: Readout, visible: Tensor | None = None) -> dict[str, Tensor]:
+    """A readout as the entries that a batch must hold for a `MemoryPolicy`. visible: `(B, N)`, see `TOKEN_MASK`."""
+    entries = {key: getattr(readout, field) for field, key in MEMORY_KEYS.items()}
+    return entries if visible is None else entries | {TOKEN_MASK: visible}
 
 
 def batch_readout(batch: Mapping[str, Tensor], shape: ConditionShape) -> Readout:
@@ -181,3 +189,13 @@ def batch_readout(batch: Mapping[str, Tensor], shape: ConditionShape) -> Readout
                 "after the batch. Use the memory that it was trained with."
             )
     return readout
+
+
+def batch_mask(batch: Mapping[str, Tensor], shape: ConditionShape) -> Tensor | None:
+    """Which memory tokens count, where a batch says so. Raises ConditionMismatch for another shape or type."""
+    mask = batch.get(TOKEN_MASK)
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape[1:]) != (shape.tokens,)):
+        raise ConditionMismatch(
+            f"{TOKEN_MASK} is {tuple(mask.shape)} {mask.dtype}: give truth values (B, {shape.tokens}), one to a token"
+        )
+    return mask

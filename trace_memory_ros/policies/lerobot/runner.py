@@ -12,6 +12,7 @@ from torch import Tensor
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
 from trace_memory_ros.policies.lerobot.policy import memory_batch
+from trace_memory_ros.policies.lerobot.prefix import EXPERTS
 from trace_memory_ros.policies.runner import readout_of
 
 IMAGES = "observation.images."
@@ -21,12 +22,17 @@ class LerobotRunner:
     """Runs a `MemoryPolicy` between LeRobot's processors, at batch 1; chunks are executed as LeRobot's queues do.
 
     Camera `name` of an observation is LeRobot's `observation.images.name`. Raises ValueError for a policy that takes an
-    environment state.
+    environment state, and for a vision-language-action policy without a task.
     """
 
     def __init__(self, checkpoint: LerobotCheckpoint) -> None:
         if checkpoint.policy.config.env_state_feature:
             raise ValueError("the policy takes an environment state, which observations do not have: train on cameras")
+        if checkpoint.policy.base.name in EXPERTS and not checkpoint.task:
+            raise ValueError(
+                f"a {checkpoint.policy.base.name} policy is told what to do, and its checkpoint has no task: save it "
+                "as LerobotCheckpoint(..., task='put the part back')"
+            )
         self.checkpoint = checkpoint
         self.policy = checkpoint.policy.eval()
         self.action_names = checkpoint.action_names
@@ -47,7 +53,8 @@ class LerobotRunner:
         is missing or of another size than the policy's.
         """
         memory = memory_batch(readout_of(condition, self.condition))
-        batch = self.checkpoint.preprocessor(self._seen(observation) | memory)
+        told = {"task": [self.checkpoint.task]} if self.checkpoint.task else {}
+        batch = self.checkpoint.preprocessor({**self._seen(observation), **memory, **told})
         action: Tensor = self.checkpoint.postprocessor(self.policy.select_action(batch))
         return action[0].numpy().astype(np.float32)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.observation.encoder import ContentEncoder, EncoderConfig
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
 CONFIG = EncoderConfig(cameras=3, visual_width=10, state_width=6, channels=4)
 
@@ -32,7 +32,7 @@ def test_visual_part_is_the_mean_over_cameras_that_it_tells_apart() -> None:
     encoder = ContentEncoder(CONFIG)
     images, state = make_inputs(1)
     content = encoder(images, state)
-    each = [encoder.rho(encoder.vision(images[0, c][None]) + encoder.camera[c]) for c in range(3)]
+    each = [encoder.rho(encoder.vision(images[0, c][None]).pooled + encoder.camera[c]) for c in range(3)]
     torch.testing.assert_close(content[:, :10], torch.stack(each).mean(dim=0))
     swapped = encoder(images[:, [0, 2, 1]], state)
     assert (swapped - content)[:, :10].abs().max() > 1e-4
@@ -48,7 +48,7 @@ def test_gradients_reach_every_parameter() -> None:
 def test_other_shapes_are_named() -> None:
     encoder = ContentEncoder(CONFIG)
     images, state = make_inputs(2)
-    with pytest.raises(ValueError, match=r"thumbnails \(2, 2, 3, 16, 16\).*configured for \(2, 3, 3, 16, 16\)"):
+    with pytest.raises(ValueError, match=r"images \(2, 2, 3, 16, 16\).*configured for \(2, 3, 3, 16, 16\)"):
         encoder(images[:, :2], state)
     with pytest.raises(ValueError, match=r"state \(2, 16\)"):
         encoder(images, state[:, 1:])
@@ -58,5 +58,5 @@ def test_config_survives_and_refuses() -> None:
     assert EncoderConfig.from_dict(CONFIG.to_dict()) == CONFIG
     with pytest.raises(ConfigError, match="'camera'; did you mean 'cameras'"):
         EncoderConfig.from_dict({"camera": 3})
-    with pytest.raises(ConfigError, match=r"thumbnail_px = 18.*multiple of 4"):
-        EncoderConfig(cameras=3, thumbnail_px=18)
+    with pytest.raises(ConfigError, match=r"thumbnail_px = 0"):
+        EncoderConfig(cameras=3, thumbnail_px=0)

@@ -1,0 +1,171 @@
+"""Training: ticks a second, where a step's time goes, memory at 1,000 episodes, minutes to a memory that decides."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from studies import options
+from studies.grid import Figures, Store, say
+from studies.tables import table, with_interval
+from studies.train.scan import ticks_per_s
+from studies.train.thousand import Sizes
+from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
+from trace_memory_ros.learning.bags.design import BagOptions
+from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.fit import fit, plain_accuracy
+from trace_memory_ros.learning.hardware import Hardware
+from trace_memory_ros.learning.progress import Progress, Reporter
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.stage_times import STEP
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.registry import GATED
+
+SCHEMA = 1
+TASK = "origin"
+LEARNED = 0.95
+RAM_GIB, TORCH_SHARE, CPU_MIN = 6.0, 0.9, 6.0
+"""What must hold: memory at 1,000 episodes, least share of a step in torch, most CPU minutes to `LEARNED`."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Bags, their number, workers."""
+    parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
+    options.add_counts(parser, scenes=(75, "scenes of which both cues are recorded"))
+    options.add_workers(parser)
+
+
+def run(out_dir: Path, quick: bool, bags: Path, scenes: int, workers: int) -> Figures:
+    """Measure each part that is not there yet."""
+    store = Store(out_dir / "parts")
+    names = registry.names()[:2] if quick else (*registry.names(), f"trace{GATED}")
+    sizes = Sizes(episodes=24, seconds=12, held_out=8, memory_steps=3, joint_steps=2) if quick else Sizes()
+    settings = {"schema": SCHEMA, "quick": quick}
+    torch.set_num_threads(1)
+    scan = {name: store.get(f"scan-{name}", settings, partial(ticks_per_s, name)) for name in names}
+    say(f"ticks a second, forward and backward: {_rates(scan)}")
+    measure = partial(in_a_process, sizes, out_dir / "made-up")
+    thousand = store.get("thousand", {**settings, "sizes": asdict(sizes)}, measure)
+    say(f"{sizes.episodes} episodes: at most {thousand['peak']['resident']:.2f} GiB")
+    few = 4 if quick else scenes
+    task = store.get("task", {**settings, "scenes": few}, partial(learn_task, bags, few, quick, workers))
+    say(f"{TASK}: {_task_words(task)}")
+    return {"scan_ticks_per_s": scan, "thousand_episodes": thousand, "task": task, "holds": _holds(thousand, task)}
+
+
+def in_a_process(sizes: Sizes, folder: Path) -> Figures:
+    """What training on made-up episodes takes, in a process of its own, whose memory holds nothing else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "studies.train.thousand", json.dumps(asdict(sizes)), str(folder)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"training on {sizes.episodes} made-up episodes failed: {done.stderr[-2000:]}")
+    found: Figures = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+class Clocked(Reporter):
+    """CPU seconds at each line of a training."""
+
+    def __init__(self) -> None:
+        self.begun = time.process_time()
+        self.lines: list[tuple[float, Progress]] = []
+
+    def progress(self, line: Progress) -> None:
+        """Note when it came."""
+        self.lines.append((time.process_time() - self.begun, line))
+
+
+def learn_task(bags: Path, scenes: int, quick: bool, workers: int) -> Figures:
+    """One task of the arm from its bags: CPU minutes until validation decisions are right, and what is held out."""
+    prepared = _prepared(bags, scenes, quick, workers)
+    clocked = Clocked()
+    fitted = fit(prepared.design, prepared.data, prepared.recipe, 0, report=clocked, hardware=Hardware(loaders=1))
+    reached = [
+        seconds
+        for seconds, line in clocked.lines
+        if line.clock_factor == 1.0
+        and line.validation_branch_accuracy is not None
+        and line.validation_branch_accuracy.value >= LEARNED
+    ]
+    figures = fitted.figures()
+    return {
+        "task": TASK,
+        "episodes": {name: figures[f"{name}_episodes"] for name in ("training", "validation", "held_out")},
+        "cpu_min_to_learned": reached[0] / 60.0 if reached else None,
+        "cpu_min": (fitted.memory_cpu_s + fitted.joint_cpu_s) / 60.0,
+        "wall_min": (fitted.memory_s + fitted.joint_s) / 60.0,
+        "attempts": fitted.attempts,
+        "held_out_branch_accuracy": plain_accuracy(fitted.held_out.accuracy),
+        "stages": fitted.times,
+    }
+
+
+def _prepared(bags: Path, scenes: int, quick: bool, workers: int) -> Prepared:
+    folders = list(record_bags(scenarios_of(TASK, range(scenes)), bags / TASK, workers=workers))
+    data, failed = read_bags(folders, arm_recording(), bags / "cache", workers)
+    if failed:
+        raise ValueError(f"{failed[0]}: delete the bag, it is recorded again")
+    recipe = Recipe(steps=200)
+    if quick:
+        first = MemoryFirst((4.0, 1.0), stage_steps=4, check_steps=4, attempts=1)
+        recipe = replace(recipe, steps=2, memory_first=first)
+    return prepare(data, arm_recording(), BagOptions(depth=2), recipe)
+
+
+def _holds(thousand: Figures, task: Figures) -> Figures:
+    shares = [stages["in_torch"] for stages in (*thousand["stages"].values(), *task["stages"].values())]
+    accuracy = task["held_out_branch_accuracy"]
+    minutes = task["cpu_min_to_learned"]
+    return {
+        "memory": thousand["peak"]["resident"] <= RAM_GIB,
+        "in_torch": min(shares) >= TORCH_SHARE,
+        "cpu_minutes": minutes is not None and minutes <= CPU_MIN,
+        "held_out": accuracy is not None and accuracy["value"] >= LEARNED,
+    }
+
+
+def _rates(scan: Figures) -> str:
+    return ", ".join(f"{name} {found['forward_and_backward']:,.0f}" for name, found in scan.items())
+
+
+def _task_words(task: Figures) -> str:
+    reached, accuracy = task["cpu_min_to_learned"], task["held_out_branch_accuracy"]
+    when = "never" if reached is None else f"after {reached:.1f} CPU min"
+    held = "not judged" if accuracy is None else with_interval(accuracy, "value")
+    return f"{LEARNED:.0%} of validation decisions right {when} of {task['cpu_min']:.1f}; held out {held}"
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Speed by memory, where the time goes, memory, the task."""
+    keys = ("forward", "forward_and_backward", "parameters")
+    cells = ((name, *(f"{found[key]:,.0f}" for key in keys)) for name, found in figures["scan_ticks_per_s"].items())
+    columns = ("memory", "forward", "forward and backward", "parameters")
+    yield table("ticks of memory a second, 16 episodes of 30 writes, one thread", columns, cells)
+    thousand, task = figures["thousand_episodes"], figures["task"]
+    rows = (*_stages("made-up episodes", thousand["stages"]), *_stages(task["task"], task["stages"]))
+    yield table("where a step's time goes", ("training", "ms", "ticks/s", *STEP, "in torch"), rows)
+    sizes, peak = thousand["sizes"], thousand["peak"]
+    yield (
+        f"{sizes['episodes']} episodes of {sizes['seconds']} s, {thousand['pixels_gib']:.0f} GiB of pixels: at most "
+        f"{peak['resident']:.2f} GiB resident, {peak['anonymous']:.2f} of it anonymous"
+    )
+    yield f"{task['task']}: {_task_words(task)}"
+    yield ", ".join(f"{name}: {'holds' if held else 'DOES NOT HOLD'}" for name, held in figures["holds"].items())
+
+
+def _stages(where: str, phases: Figures) -> Iterator[tuple[str, ...]]:
+    for phase, found in phases.items():
+        shares = (f"{found['share'][name]:.0%}" for name in STEP)
+        speed = (f"{found['step_ms']:.0f}", f"{found['ticks_per_s']:,.0f}")
+        yield f"{where}, {phase}", *speed, *shares, f"{found['in_torch']:.1%}"

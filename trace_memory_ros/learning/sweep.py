@@ -1,0 +1,199 @@
+"""Many trainings that differ in seed, memory and recipe: what a sweep's file says, its runs, and one table of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.files import plain
+from trace_memory_ros.files.strict import ConfigError, require_int
+from trace_memory_ros.learning.run_config import read_file
+from trace_memory_ros.measure.statistics import t_interval, wilson_interval
+from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summary
+
+USUAL = "usual"
+_STOPPED = 130
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """source, train: what every run gives `trace-memory train`, and further words for it; set: values of every run.
+
+    recipes: by name, values that a row has besides. All memories are trained by all recipes with all seeds.
+    """
+
+    source: tuple[str, ...]
+    memories: tuple[str, ...] = ("trace",)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    recipes: Mapping[str, Any] = field(default_factory=lambda: {USUAL: {}})
+    set: Mapping[str, Any] = field(default_factory=dict)
+    train: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("source", "memories", "seeds", "recipes"):
+            if not getattr(self, name):
+                raise ConfigError(f"sweep: {name} is empty: give at least one")
+        for seed in self.seeds:
+            require_int(seed, "sweep: seeds", 0)
+        for name, values in self.recipes.items():
+            if not isinstance(values, Mapping):
+                raise ConfigError(f"sweep: recipes.{name} = {values!r}: must be a mapping, {{}} for what is usual")
+
+    @classmethod
+    def load(cls, path: Path) -> SweepConfig:
+        """Read a YAML file. Raises ConfigError naming what is unknown or wrong."""
+        return plain.read(cls, read_file(path), str(path))
+
+    def runs(self) -> list[Run]:
+        """All trainings, whole tables of one seed first, so that what is there after an interruption is balanced."""
+        return [
+            Run(memory, recipe, seed, self._words(memory, seed, values))
+            for seed in self.seeds
+            for recipe, values in self.recipes.items()
+            for memory in self.memories
+        ]
+
+    def _words(self, memory: str, seed: int, values: Mapping[str, Any]) -> tuple[str, ...]:
+        chosen = {**self.set, **values}
+        assigned = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+        return (*self.source, "--memory", memory, "--seed", str(seed), *self.train, *assigned)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training. words: for `trace-memory train`, but where it is kept."""
+
+    memory: str
+    recipe: str
+    seed: int
+    words: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its folder: another sweep's run of other words is another folder."""
+        digest = hashlib.sha256(json.dumps(self.words).encode()).hexdigest()[:8]
+        return f"{self.memory}-{self.recipe}-{self.seed}-{digest}".replace(" ", "-").replace("/", "-")
+
+    def figures(self, out: Path) -> Mapping[str, Any] | None:
+        """What its summary says; None where it has not come to its end."""
+        try:
+            return read_summary(out / self.name).figures
+        except SummaryError:
+            return None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, where it is kept, and where it is started."""
+
+    run: Run
+    folder: Path
+    place: Path
+
+
+def carry_out(job: Job) -> tuple[Job, str]:
+    """Train in a process of its own, going on where an interrupted run stopped; the job, and why it failed, if it did.
+
+    What it prints is in a file beside its folder.
+    """
+    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "trace_memory_ros.cli.main", "train", *job.run.words]
+    log = job.folder.with_suffix(".log")
+    with log.open("w", encoding="utf-8") as said:
+        done = subprocess.run(
+            [*command, "--out", str(job.folder), "--resume"],
+            check=False, cwd=job.place, stdout=said, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    if done.returncode == _STOPPED:
+        return job, "interrupted: the same command goes on there"
+    if done.returncode or not (job.folder / FILE_NAME).exists():
+        lines = log.read_text(encoding="utf-8").strip().splitlines()
+        return job, lines[-1] if lines else f"ended with status {done.returncode}"
+    return job, ""
+
+
+def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row for each memory and recipe: what its seeds that are done reached, and why others failed.
+
+    held_out: right decisions of all seeds together; ci95: the wider of Wilson's, over decisions, and Student's, over
+    seeds.
+    """
+    rows = []
+    for recipe in config.recipes:
+        for memory in config.memories:
+            runs = [run for run in config.runs() if (run.memory, run.recipe) == (memory, recipe)]
+            done = [figures for run in runs if (figures := run.figures(out)) is not None]
+            rows.append(
+                {
+                    "memory": memory,
+                    "recipe": recipe,
+                    "seeds": len(done),
+                    "of": len(runs),
+                    "held_out": _pooled([f.get("held_out_branch_accuracy") for f in done]),
+                    "validation": _pooled([f.get("validation_branch_accuracy") for f in done]),
+                    "held_out_chunk_error": _mean([f.get("held_out_chunk_error") for f in done]),
+                    "minutes": _mean([f.get("training_minutes") for f in done]),
+                    "failed": {str(run.seed): failed[run.name] for run in runs if run.name in failed},
+                }
+            )
+    return rows
+
+
+def _pooled(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    judged = [accuracy for accuracy in found if accuracy]
+    if not judged:
+        return None
+    right, count = (sum(accuracy[key] for accuracy in judged) for key in ("right", "count"))
+    values = [float(accuracy["value"]) for accuracy in judged]
+    bounds = [wilson_interval(right, count), *([t_interval(values)] if len(values) > 1 else [])]
+    low, high = max(0.0, min(bound.low for bound in bounds)), min(1.0, max(bound.high for bound in bounds))
+    mean = sum(values) / len(values)
+    return {"value": mean, "right": right, "count": count, "ci95": [low, high], "by_seed": values}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+TITLES = ("memory", "recipe", "seeds", "held-out branch accuracy", "validation", "chunk error", "minutes")
+
+
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row as text, in the order of `TITLES`."""
+    return (
+        row["memory"],
+        row["recipe"],
+        f"{row['seeds']} of {row['of']}",
+        *(_accuracy_text(row[name]) for name in ("held_out", "validation")),
+        "" if row["held_out_chunk_error"] is None else f"{row['held_out_chunk_error']:.3f}",
+        "" if row["minutes"] is None else f"{row['minutes']:.1f}",
+    )
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table in Markdown."""
+    lines = [TITLES, tuple("---" for _ in TITLES), *map(cells, rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _accuracy_text(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "not judged"
+    low, high = found["ci95"]
+    return f"{found['value']:.2f} ({found['right']}/{found['count']}, {low:.2f} to {high:.2f})"
+
+
+def written(config: SweepConfig) -> str:
+    """The configuration as YAML, to be kept beside its results."""
+    values = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    text: str = yaml.safe_dump(json.loads(json.dumps(values, default=dict)), sort_keys=False, allow_unicode=True)
+    return text

@@ -1,0 +1,1 @@
+"""What the pixels of a picture become: visual backbones, their weights, and the content encoder."""

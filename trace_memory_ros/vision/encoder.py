@@ -1,0 +1,163 @@
+"""The memory's eyes: pictures and state to one content feature e_t = [v_t, p_t] (TRACE A.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from trace_memory_ros.files.strict import check_keys, require_choice, require_int
+from trace_memory_ros.vision import registry
+from trace_memory_ros.vision.base import Features, VisualBackbone
+from trace_memory_ros.vision.config import BackboneConfig
+
+POOLINGS = ("mean", "attention")
+SIZES = ("cameras", "thumbnail_px", "state_dim", "visual_width", "state_width", "channels")
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes of a `ContentEncoder`. cameras: C. visual_width, state_width: widths of v_t and p_t; d_e is their sum.
+
+    thumbnail_px: side of the pictures. channels: of the first convolution of backbone `small`. pooling: how a picture's
+    features become one vector, the backbone's own `mean` or a learned `attention` over its tokens. shared: the backbone
+    is the policy's too, so that one pass serves both.
+    """
+
+    cameras: int
+    thumbnail_px: int = 16
+    state_dim: int = 17
+    visual_width: int = 64
+    state_width: int = 32
+    channels: int = 16
+    backbone: BackboneConfig = field(default_factory=BackboneConfig)
+    pooling: str = "mean"
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        for name in SIZES:
+            require_int(getattr(self, name), f"EncoderConfig.{name}", 1)
+        require_choice(self.pooling, POOLINGS, "EncoderConfig.pooling")
+
+    @property
+    def content_dim(self) -> int:
+        """d_e."""
+        return self.visual_width + self.state_width
+
+    @property
+    def own_small(self) -> bool:
+        """Whether it has convolutions of its own, which end in v_t without anything between."""
+        return self.backbone.is_small and not self.shared
+
+    @property
+    def vision(self) -> BackboneConfig:
+        """The backbone with everything that building it needs."""
+        if not self.own_small:
+            return self.backbone
+        sizes = {"layout": "vector", "width": self.visual_width, "channels": self.channels}
+        return replace(self.backbone, options={**sizes, **self.backbone.options})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping without what is left at its default, but for sizes; `from_dict` inverts it."""
+        plain, usual = asdict(self) | {"backbone": self.backbone.to_dict()}, type(self)(1)
+        return {key: value for key, value in plain.items() if key in SIZES or getattr(self, key) != getattr(usual, key)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str = "encoder") -> EncoderConfig:
+        """Read a mapping strictly. Raises ConfigError."""
+        values = dict(check_keys(data, [f.name for f in fields(cls)], ("cameras",), where))
+        if "backbone" in values:
+            values["backbone"] = BackboneConfig.from_dict(values["backbone"], f"{where}.backbone")
+        return cls(**values)
+
+
+class ContentEncoder(nn.Module):
+    """e_t = [v_t, p_t]: v_t = mean over cameras of rho(f_vis(o_c) + embedding_c), p_t = phi_s(state) (TRACE A.9).
+
+    f_vis is shared by the cameras; the embedding tells them apart, so that left and right wrist don't average out. It
+    is a backbone, and a linear map of what that pools. vision: the backbone, where there is one already, such as the
+    policy's; otherwise it is built, with its weights from the user's cache. Raises WeightsError where these are not
+    there.
+    """
+
+    def __init__(self, config: EncoderConfig, vision: VisualBackbone | None = None) -> None:
+        super().__init__()
+        self.config = config
+        self.vision = registry.build(config.vision, config.thumbnail_px) if vision is None else vision
+        self.pool: nn.Module = nn.Identity()
+        if not config.own_small:
+            rows, columns = self.vision.token_grid(config.thumbnail_px)
+            self.pool = Pool(config.pooling, rows * columns, self.vision.width, config.visual_width)
+        self.camera = nn.Parameter(0.1 * torch.randn(config.cameras, config.visual_width))
+        width = config.state_width
+        self.proprioception = nn.Sequential(nn.Linear(config.state_dim, width), nn.ReLU(), nn.Linear(width, width))
+        self.rho = nn.GELU()
+
+    def forward(self, seen: Tensor | Features, state: Tensor) -> Tensor:
+        """Pictures `(..., C, 3, px, px)`, uint8 or float in 0..1, or their features, and state to `(..., d_e)`.
+
+        state: standardised `(..., d_s)`. Raises ValueError naming the given and the configured shape.
+        """
+        if isinstance(seen, Features):
+            return self.encode(seen, state)
+        self._check(seen, state)
+        return self.encode(self.features(seen), state)
+
+    def features(self, images: Tensor) -> Features:
+        """The backbone's features of pictures `(..., C, 3, px, px)`: tokens `(..., C, K, d)`, pooled `(..., C, d)`.
+
+        Neither camera embedding nor anything that is trained with a frozen backbone has a part in them.
+        """
+        return self.vision.features(images)
+
+    def encode(self, features: Features, state: Tensor) -> Tensor:
+        """Content `(..., d_e)` of features, as `features` gives them, and standardised state `(..., d_s)`."""
+        vectors = features.pooled if isinstance(self.pool, nn.Identity) else self.pool(features)
+        visual = self.rho(vectors + self.camera).mean(dim=-2)
+        return torch.cat([visual, self.proprioception(state)], dim=-1)
+
+    def _check(self, images: Tensor, state: Tensor) -> None:
+        lead = tuple(state.shape[:-1])
+        px = self.config.thumbnail_px
+        want = (*lead, self.config.cameras, 3, px, px)
+        if tuple(images.shape) != want or state.shape[-1] != self.config.state_dim:
+            raise ValueError(
+                f"encoder input: images {tuple(images.shape)} and state {tuple(state.shape)}, configured for "
+                f"{want} and (..., {self.config.state_dim}); prepare them with this checkpoint's observation config"
+            )
+
+
+class Pool(nn.Module):
+    """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
+
+    Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
+    """
+
+    def __init__(self, pooling: str, places: int, width: int, out: int, heads: int = 8) -> None:
+        super().__init__()
+        self.pooling = pooling
+        self.norm = nn.LayerNorm(width)
+        self.map = nn.Linear(width, out)
+        if pooling == "attention":
+            self.heads = heads if out % heads == 0 else 1
+            self.place = nn.Parameter(0.02 * torch.randn(places, out))
+            self.scores = nn.Linear(out, self.heads)
+
+    def forward(self, features: Features) -> Tensor:
+        if self.pooling == "mean":
+            mapped: Tensor = self.map(self.norm(features.pooled))
+            return mapped
+        tokens = self.map(self.norm(features.tokens))
+        weights = self.scores(torch.tanh(tokens + self.place)).softmax(dim=-2)
+        parts = tokens.unflatten(-1, (self.heads, -1))
+        return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
+
+
+def pixels_of(images: NDArray[np.uint8]) -> Tensor:
+    """Images `(..., P, P, 3)` uint8 as the networks take them: `(..., 3, P, P)` float32 in 0..1."""
+    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)
