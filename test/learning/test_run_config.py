@@ -79,7 +79,7 @@ def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) 
 
 def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
     config = resolve(bag_defaults("bags", {}), {})
-    assert (config.memory.name, config.address.window) == ("trace", PathWindow(stretches=8))
+    assert (config.memory.name, config.address.window) == ("gru", PathWindow(stretches=8))
     assert config.bags is not None
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     (memory, address, split, folds) = (
