@@ -1,4 +1,4 @@
-"""What a tick of each backbone costs: CPU time on one thread by image size and cameras, and memory."""
+"""What a tick of each backbone costs: CPU time on one thread by image size and cameras, and weights."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def run(out_dir: Path, quick: bool) -> dict[str, Any]:
 
 
 def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
-    """Milliseconds by size and cameras, numbers per image, memory."""
+    """Milliseconds by size and cameras, numbers per image, weights."""
     rows = figures["backbones"]
     cases = next(iter(rows.values()))["ms"]
-    columns = ("backbone", *(f"{case}, ms" for case in cases), "d", "weights, MB", "at work, MB")
+    columns = ("backbone", *(f"{case}, ms" for case in cases), "d", "weights, MB")
     title = f"least CPU time of a tick on one thread, of {figures['rounds']}"
     yield table(title, columns, (_cells(name, row) for name, row in rows.items()))
     yield f"load average {figures['load_average']:.1f} on {os.cpu_count()} cores"
@@ -55,19 +55,18 @@ def tables(figures: dict[str, Any]) -> Iterator[Table | str]:
 
 def _cells(name: str, row: dict[str, Any]) -> tuple[Any, ...]:
     spent = (f"{ms:.1f}" for ms in row["ms"].values())
-    return (name, *spent, row["width"], f"{row['weights_mb']:.1f}", row["work_mb"])
+    return (name, *spent, row["width"], f"{row['weights_mb']:.1f}")
 
 
 def _costs(config: BackboneConfig, sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
-    ms, before = {}, _resident_mb()
+    ms = {}
     for px in sizes:
         torch.manual_seed(0)
         backbone = registry.untrained(config, px)
         for cameras in CAMERAS:
             ms[f"{cameras} x {px} px"] = _least_ms(backbone, cameras, px, rounds)
     weights = sum(tensor.numel() * tensor.element_size() for tensor in backbone.state_dict().values())
-    work = max(_resident_mb() - before, 0.0)
-    return {"ms": ms, "width": backbone.width, "weights_mb": weights / 1e6, "work_mb": round(work)}
+    return {"ms": ms, "width": backbone.width, "weights_mb": weights / 1e6}
 
 
 @torch.inference_mode()
@@ -83,12 +82,3 @@ def _least_ms(backbone: VisualBackbone, cameras: int, px: int, rounds: int) -> f
         if number > WARM_UP + 4 and least > SLOW_MS:
             break
     return least
-
-
-def _resident_mb() -> float:
-    """Resident memory of this process, MB; 0 where the system does not tell it."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

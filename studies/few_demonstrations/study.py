@@ -63,6 +63,7 @@ ROWS = {
     "trace_noise_10": Row("trace", None, 10.0),
     "trace_window_noise_10": Row("trace", WINDOW, 10.0),
     "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
+    "trace_window_noise_30": Row("trace", WINDOW, 30.0),
     "gru_state_10": Row("gru", None, 1.0, 10.0),
 }
 

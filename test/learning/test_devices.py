@@ -104,7 +104,7 @@ def test_augmentation_runs_where_the_batch_is() -> None:
     built = sampling.build(sampling.draw(np.random.default_rng(0)))
     here = sampling.augmented(built, torch.device("cpu"))
     with Apart():
-        there = augment(built.batch.to(DEVICE), ThereGenerator().manual_seed(built.noise), RECIPE.augmentation)
+        there = augment(built.batch.to(DEVICE).floats(), ThereGenerator().manual_seed(built.noise), RECIPE.augmentation)
     assert isinstance(there.images, Elsewhere) and isinstance(there.writes.xi, Elsewhere)
     assert torch.equal(there.images.here, here.images) and torch.equal(there.reads.state.here, here.reads.state)
 
@@ -141,7 +141,7 @@ def test_bf16_is_for_encoder_and_policy_and_not_for_the_memory() -> None:
     seen: dict[str, set[torch.dtype]] = {}
     for name, part in (
         ("memory", agent.memory.phi_w),
-        ("encoder", agent.encoder.vision),
+        ("encoder", agent.encoder.proprioception),
         ("policy", agent.policy.encoder),
     ):
         part.register_forward_hook(lambda _, __, out, name=name: seen.setdefault(name, set()).add(out.dtype))

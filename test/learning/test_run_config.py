@@ -97,7 +97,7 @@ def test_the_tasks_of_the_command_line_are_the_arm_s() -> None:
 
 def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
     config = resolve(bag_defaults("bags", {}), {})
-    assert (config.memory.name, config.address.window) == ("trace", PathWindow(stretches=8))
+    assert (config.memory.name, config.address.window) == ("gru", PathWindow(stretches=8))
     assert config.bags is not None
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     (memory, address, split, folds) = (

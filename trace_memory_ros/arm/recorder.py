@@ -40,7 +40,8 @@ def arm_recording() -> RecordingConfig:
 
 def bag_folder(folder: Path, scenario: Scenario) -> Path:
     """Where a scenario's bag lies."""
-    return folder / f"{scenario.task}_{scenario.seed:06d}_{scenario.cue}"
+    kind = f"{scenario.task}_shown" if scenario.cue_stays else scenario.task
+    return folder / f"{kind}_{scenario.seed:06d}_{scenario.cue}"
 
 
 def record_bags(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trace_memory_ros.cli.bags_convert import add_parser as add_convert
 from trace_memory_ros.cli.bags_lerobot import DATASET, inspect_dataset
 from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
+from trace_memory_ros.cli.bags_moments import add_parser as add_moments
 
 if TYPE_CHECKING:
     from trace_memory_ros.bags.episode import BagEpisode
@@ -31,6 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     checking.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     checking.add_argument("--config", type=Path, help="recording configuration (default: proposed from each bag)")
     checking.set_defaults(run=check)
+    add_moments(actions)
     add_convert(actions)
     add_lerobot(actions)
 

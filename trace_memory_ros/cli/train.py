@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
-    parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
+    parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace, from bags gru)")
     parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
     parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
@@ -96,7 +96,7 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
         "--noise",
         type=_strengths,
         metavar="X[,Y...]",
-        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,3,1)",
+        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,30,1)",
     )
     group.add_argument(
         "--no-cross-validation",
@@ -112,7 +112,7 @@ def _strengths(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,3,1") from None
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,30,1") from None
 
 
 def run(args: argparse.Namespace) -> int:

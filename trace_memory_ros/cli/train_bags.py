@@ -28,6 +28,8 @@ from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.moments.words import figures as moment_figures
+from trace_memory_ros.moments.words import verdict
 
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +56,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     figures |= _doubts(fitted, folded)
     figures |= {
         "held_out_chunk_error": fitted.held_out.chunk_error,
-        "labels": list(data.labels),
+        "labels": list(plan.labels),
+        "moments": None if plan.moments is None else moment_figures(plan.moments, data.action_names),
         "clock": plan.design.clock.to_dict(),
         "writes_per_episode": plan.writes,
         "stamped_when_received": list(recording.received),
@@ -186,9 +189,9 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
         if builder is None:
             continue
         demos = [episode.demo for episode in builder.data.episodes]
-        counts = Counter(data.labels[answer] for demo in demos for answer in demo.answers)
-        annotated = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none annotated"
-        table.add_row(name.replace("_", " "), str(len(demos)), str(sum(demo.ticks for demo in demos)), annotated)
+        counts = Counter(plan.labels[answer] for demo in demos for answer in demo.answers)
+        told = ", ".join(f"{label} {count}" for label, count in sorted(counts.items())) or "none"
+        table.add_row(name.replace("_", " "), str(len(demos)), str(sum(demo.ticks for demo in demos)), told)
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
@@ -202,11 +205,24 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
         lines.append(recording.clock_note)
     if still:
         lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
-    if not data.labels:
-        lines.append(
-            "no branch is annotated: reads are taken anywhere, batches are not balanced, the stages of the curriculum "
-            "have a fixed length, and branch accuracy is not measured. Annotated branches give all these"
-        )
+    lines += _about_decisions(plan)
     lines += variation_notes(data)
     for line in lines:
         say(line)
+
+
+def _about_decisions(plan: Prepared) -> Iterator[str]:
+    """Where decisions come from that nobody annotated, and what cannot be done without any."""
+    if plan.moments is not None:
+        yield f"moments at which only the past tells, searched in the training episodes: {verdict(plan.moments)}"
+    if plan.labels and plan.moments is not None:
+        yield (
+            "decisions and answers are *found*: accuracies say how often the memory decides as such episodes went on, "
+            "not as somebody said was right; `trace-memory bags moments` shows them"
+        )
+    elif not plan.labels:
+        yield (
+            f"no branch is annotated{' and none was found' if plan.moments is not None else ''}: reads are taken "
+            "anywhere, batches are not balanced, the stages of the curriculum have a fixed length, and branch accuracy "
+            "is not measured. Annotated branches give all these"
+        )

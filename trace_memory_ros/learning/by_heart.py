@@ -20,9 +20,8 @@ PROBED = 32
 CLEAR = 0.75
 """Decisions on other episodes that are for certain right so often say that what was learned holds."""
 REMEDY = (
-    "record more demonstrations, or try an address of the newest path only (--window 8), a memory without one "
-    "(--memory gru), or stronger noise (--set recipe.augmentation.signature_offset=1.0 "
-    "--set recipe.augmentation.signature_noise=0.5)"
+    "record more demonstrations, or try a memory without an address (--memory gru), an address of the newest path only "
+    "(--window 8), or stronger noise over it (--noise 30)"
 )
 
 

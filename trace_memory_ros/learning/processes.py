@@ -108,9 +108,8 @@ class Group:
         """The module with its gradients averaged over the processes."""
         if self.size == 1:
             return objective
-        parallel: nn.Module = nn.parallel.DistributedDataParallel(
-            objective, find_unused_parameters=True, broadcast_buffers=False
-        )
+        # The memory's phase has no use for the policy, and a policy without memory none for its adapter.
+        parallel: nn.Module = nn.parallel.DistributedDataParallel(objective, find_unused_parameters=True)
         return parallel
 
     def _whole(self, part: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH
 from trace_memory_ros.learning.spread import check_spread
+from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
 from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
 from trace_memory_ros.runtime.checkpoint_config import plain as plain_values
 from trace_memory_ros.runtime.clock import ClockRule, rule_from_dict
@@ -28,6 +29,8 @@ Values = dict[str, Any]
 FILE = "run.yaml"
 """Name of the file beside a checkpoint."""
 SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+AUTO, NONE = "auto", "none"
+DECISIONS = (AUTO, ANNOTATED, FOUND, NONE)
 CHOICES = {"memory": "name", "policy": "family", "eyes": "name"}
 """Sections whose options belong to what this key chooses."""
 
@@ -82,19 +85,23 @@ class BagsSection:
     """How bags are used. held_out, validation: shares. episodes: train on so many at most. least_spread: by unit.
 
     cross_validation: whether to, where fewer than 20 decisions would be held out. noise: strengths of the noise over
-    signatures that it chooses of, in multiples of the recipe's; the first is used without.
+    signatures that it chooses of, in multiples of the recipe's; the first is used without. decisions: which are learned
+    from, `annotated`, `found` or `none`, or `auto`: annotated where there are any, else found.
     """
 
     held_out: float = 1 / 6
     validation: float = 1 / 10
     cross_validation: bool = True
-    noise: tuple[float, ...] = (10.0, 3.0, 1.0)
+    noise: tuple[float, ...] = (10.0, 30.0, 1.0)
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)
+    decisions: str = AUTO
 
     def __post_init__(self) -> None:
         check_spread(self.least_spread, "bags.least_spread")
+        if self.decisions not in DECISIONS:
+            raise ConfigError(f"bags.decisions is {self.decisions!r}: use {', '.join(DECISIONS)}")
         if not self.noise or min(self.noise) < 0.0:
             raise ConfigError(f"bags.noise = {self.noise}: give at least one strength, none negative, e.g. [1.0]")
 

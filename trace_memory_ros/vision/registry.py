@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from trace_memory_ros.files.strict import ConfigError, nearest
+from trace_memory_ros.vision import weights
 from trace_memory_ros.vision.base import VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 
@@ -43,7 +44,5 @@ def build(config: BackboneConfig, px: int) -> VisualBackbone:
     """
     backbone = untrained(config, px)
     if config.weights_sha256 is not None:
-        from trace_memory_ros.vision import weights
-
         weights.load_into(backbone, weights.find(config.weights_sha256, config.name))
     return backbone.freeze() if config.frozen else backbone

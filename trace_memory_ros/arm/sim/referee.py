@@ -141,7 +141,7 @@ class PartReferee(Referee):
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, STAGES)
         draws = scenario.draws()
-        self._cue_off_s = draws.cue_off_s
+        self._cue_off_s = np.inf if scenario.cue_stays else draws.cue_off_s
         self._pause_at_branch_s = draws.branch_pause_s
         self._branch_s = np.inf
         self._released_s = np.inf

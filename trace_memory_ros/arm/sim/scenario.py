@@ -30,7 +30,8 @@ class Scenario:
     station (first lap), long after the cue is gone. noise_std_rad: executed-action noise for demonstrations; None draws
     it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after the cue.
     cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the second
-    station, that replace `cues` (`sequence`). Raises ValueError for a value outside its range.
+    station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, nothing has to be
+    remembered. Raises ValueError for a value outside its range.
     """
 
     task: str
@@ -42,6 +43,7 @@ class Scenario:
     decoys: int = 0
     cues: tuple[int, ...] = ()
     overwrite: tuple[int, ...] | None = None
+    cue_stays: bool = False
 
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
@@ -59,6 +61,8 @@ class Scenario:
         most = events.DECOYS_PER_LAP * self.laps
         if not (isinstance(self.decoys, int) and 0 <= self.decoys <= most):
             raise ValueError(f"Scenario.decoys is {self.decoys!r}: use a whole number in 0..{most}, or more laps")
+        if self.cue_stays and self.task != "colour":
+            raise ValueError(f"Scenario.cue_stays: only task 'colour' has a panel that can stay lit, not {self.task!r}")
         self._check_cues()
 
     def _check_cues(self) -> None:

@@ -19,9 +19,13 @@ from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_re
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.cross_validation import CrossValidation
+from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.run_config import BagsSection, RunConfig, with_values
+from trace_memory_ros.learning.run_config import AUTO, NONE, BagsSection, RunConfig, with_values
+from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
+from trace_memory_ros.moments.find import Found
 from trace_memory_ros.signature.normalise import Standardiser
 
 HELD_OUT, VALIDATION = 1 / 6, 1 / 10
@@ -30,12 +34,17 @@ HELD_OUT, VALIDATION = 1 / 6, 1 / 10
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that a training needs. state: statistics of the training episodes."""
+    """Everything that a training needs. state: statistics of the training episodes.
+
+    labels: of the answers. moments: what was searched for them, where they were not annotated.
+    """
 
     design: Design
     recipe: Recipe
     state: Standardiser
     data: Data
+    labels: tuple[str, ...] = ()
+    moments: Found | None = None
 
     @property
     def training(self) -> BatchBuilder:
@@ -111,15 +120,16 @@ def prepare(
     episodes: int | None = None,
     given: Mapping[str, Any] | None = None,
     validation: float = VALIDATION,
+    decisions: str = AUTO,
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
     episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
-    whatever the episodes are like.
+    whatever the episodes are like. decisions: see `BagsSection`.
     """
     chosen = split(data.episodes, held_out, validation, split_seed)
     chosen = chosen._replace(training=fewer(chosen.training, episodes, split_seed))
-    return prepare_split(data, recording, options, recipe, chosen, given)
+    return prepare_split(data, recording, options, recipe, chosen, given, decisions)
 
 
 def prepare_split(
@@ -129,13 +139,26 @@ def prepare_split(
     recipe: Recipe,
     chosen: Split,
     given: Mapping[str, Any] | None = None,
+    decisions: str = AUTO,
 ) -> Prepared:
     """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone."""
-    training, validation, held_out = ([data.episodes[i] for i in indices] for indices in chosen)
-    design, state = bag_design(options, recording, data.action_names, training)
-    prepared = prepare_unpaired(design, state, training, validation, held_out, data.source)
+    sides = [[data.episodes[i] for i in indices] for indices in chosen]
+    design, state = bag_design(options, recording, data.action_names, sides[0])
+    told, source = Decisions(sides, data.labels), data.source
+    if decisions != ANNOTATED and (decisions != AUTO or not data.labels):
+        told, source = _not_annotated(decisions, design, sides), FOUND
+    training, validation, held_out = told.sides
+    prepared = prepare_unpaired(design, state, training, validation, held_out, source)
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, with_values(fitted, given or {}), state, prepared)
+    return Prepared(design, with_values(fitted, given or {}), state, prepared, told.labels, told.moments)
+
+
+def _not_annotated(decisions: str, design: Design, sides: Sequence[Sequence[Demonstration]]) -> Decisions:
+    """Decisions that are found, or none, in place of those that are annotated."""
+    if decisions == NONE:
+        return without_decisions(sides)
+    period_ms = design.observation.tick_period_ms
+    return find_decisions(sides, period_ms, design.least_state, design.least_action, design.action_names)
 
 
 def prepare_run(
@@ -153,10 +176,10 @@ def prepare_run(
     bags, options = config.bags or BagsSection(), options_of(config)
     if folded is None:
         shares = bags.held_out, bags.split_seed, bags.episodes
-        plan = prepare(data, recording, options, config.recipe, *shares, given, bags.validation)
+        plan = prepare(data, recording, options, config.recipe, *shares, given, bags.validation, bags.decisions)
         return replace(plan, recipe=with_noise(plan.recipe, strengths(bags, given)[0]))
     chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
-    plan = prepare_split(data, recording, options, config.recipe, chosen, given)
+    plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
     return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
 
 

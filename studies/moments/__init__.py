@@ -1,0 +1,1 @@
+"""Moments found in plain demonstrations."""

@@ -1,0 +1,1 @@
+"""Moments at which only the past tells what to do, found in plain demonstrations."""

@@ -1,0 +1,82 @@
+"""What was found, in words: ways by what the robot does there, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trace_memory_ros.moments.find import TOLD, Found, Kind
+from trace_memory_ros.moments.groups import UNCLEAR
+from trace_memory_ros.moments.recorded import RADII
+
+LETTERS = "ABCDEFGH"
+
+
+def way_names(found: Found, kind: Kind, actions: Sequence[str], units: Sequence[str] = ()) -> list[str]:
+    """A name for each way: a letter, and by how much the action that tells it best changes."""
+    centres = kind.ways.centres @ found.space.way_axes.T + found.space.way_mean
+    moved = centres.reshape(len(centres), len(RADII), -1)[:, -1] * np.sqrt(len(RADII))
+    telling = int(np.ptp(moved, axis=0).argmax())
+    scale = float(found.space.action_scale[telling])
+    unit = f" {units[telling]}" if units and units[telling] else ""
+    return [f"{LETTERS[way]}: {actions[telling]} {row[telling] * scale:+.2f}{unit}" for way, row in enumerate(moved)]
+
+
+def counts(kind: Kind) -> list[int]:
+    """Occurrences of each way."""
+    told = Counter(way for _, way in kind.occurrences)
+    return [told[way] for way in range(len(kind.ways))]
+
+
+def unclear(kind: Kind) -> int:
+    """Occurrences whose way cannot be told."""
+    return sum(way == UNCLEAR for _, way in kind.occurrences)
+
+
+def confidence(kind: Kind) -> str:
+    """How sure it is that the present does not show the way."""
+    seen = kind.visibility
+    if seen is None:
+        return "cannot be judged: too few of a way"
+    if not kind.is_choice:
+        return f"no choice: {kind.passing:.0%} of episodes do one thing and then the other"
+    told = f"the present tells {seen.right:.0%} (chance up to {seen.chance:.0%})"
+    return told if seen.right < TOLD else f"{told}: seen, not remembered"
+
+
+def verdict(found: Found) -> str:
+    """Whether a memory is needed, and where."""
+    needed = [kind for kind in found.kinds if kind.needs_memory]
+    if not needed:
+        others = len(found.kinds)
+        seen = f"; at {others} the ways part, and the present shows which" if others else ""
+        return f"needs none: no moment was found at which only the past tells what to do{seen}"
+    return f"needs a memory: {len(needed)} moment{'s' if len(needed) > 1 else ''}"
+
+
+def figures(found: Found, actions: Sequence[str]) -> dict[str, Any]:
+    """What a summary says."""
+    return {
+        "verdict": verdict(found),
+        "needs_memory": any(kind.needs_memory for kind in found.kinds),
+        "episodes": len(found.ways),
+        "threshold": found.threshold,
+        "false_alarm_rate": found.search.alarm,
+        "moments": [_figures(found, kind, actions) for kind in found.kinds],
+    }
+
+
+def _figures(found: Found, kind: Kind, actions: Sequence[str]) -> dict[str, Any]:
+    names = way_names(found, kind, actions)
+    return {
+        "needs_memory": kind.needs_memory,
+        "episodes": len({stretch.episode for stretch, _ in kind.occurrences}),
+        "ways": dict(zip(names, counts(kind), strict=True)),
+        "unclear": unclear(kind),
+        "passing": kind.passing,
+        "present_tells": None if kind.visibility is None else kind.visibility._asdict(),
+        "tick": float(np.median([kind.tick_in(stretch) for stretch, _ in kind.occurrences])),
+    }
