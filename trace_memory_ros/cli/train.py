@@ -8,7 +8,7 @@ from typing import Any
 
 from trace_memory_ros.cli.bags_lerobot import DATASET
 
-TASKS = ("origin", "colour")
+TASKS = ("origin", "colour", "small_colour", "glyph")
 FLAGS = {
     "task": "task",
     "seed": "seed",
@@ -59,6 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--out", type=Path, help="checkpoint folder (default: out/train/NAME_MEMORY_SEED)")
     parser.add_argument("--workers", type=int, default=1, help="processes that render demonstrations or decode bags")
+    parser.add_argument(
+        "--features", type=Path, default=Path("out/features"), help="kept features of frozen eyes (out/features)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="torch threads")
     parser.add_argument("--resume", action="store_true", help="go on where a training in OUT was stopped, either phase")
     _add_hardware_options(parser.add_argument_group("hardware"))

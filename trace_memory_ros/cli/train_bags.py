@@ -17,6 +17,7 @@ from trace_memory_ros.learning.bags.data import BagData, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
+from trace_memory_ros.learning.build import with_features
 from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
@@ -47,7 +48,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     _describe(data, plan, recording)
     if args.group.writes:
         config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, args.hardware, args.group)
+    seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
+    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume, args.hardware, args.group)
     if not args.group.writes:
         return {}
     figures = fitted.figures() | {"cross_validation": None if folded is None else folded.to_dict()}
