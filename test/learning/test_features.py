@@ -82,7 +82,7 @@ def test_other_pixels_weights_and_views_are_other_files(backbone: VisualBackbone
 
 
 def test_a_view_is_the_same_perturbation_every_time() -> None:
-    images, rows = cameras()["fast"].pixels, np.arange(6)
+    images, rows = np.asarray(cameras()["fast"].pixels), np.arange(6)
     assert seen(images, rows, 0, 0, Augmentation()) is images
     one, again, other = (seen(images, rows, 0, view, Augmentation()) for view in (1, 1, 2))
     assert np.array_equal(one, again)

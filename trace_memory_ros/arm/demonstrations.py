@@ -19,6 +19,7 @@ from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, Frames
@@ -86,7 +87,7 @@ def _stem(scenario: Scenario) -> str:
 
 
 def _pixels(path: Path, camera: str) -> Path:
-    """Where the images of a kept demonstration lie, to be mapped."""
+    """Where the images of a kept demonstration lie."""
     return path.with_name(f"{path.stem}_{camera}.npy")
 
 
@@ -110,8 +111,7 @@ def _save(path: Path, demo: Demonstration) -> None:
 def _load(path: Path, scenario: Scenario, config: ObservationConfig) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
         images = {
-            name: Frames(np.load(_pixels(path, name), mmap_mode="r", allow_pickle=False), data[f"{INDEX}{name}"])
-            for name in config.camera_names
+            name: Frames(StoredArray(_pixels(path, name)), data[f"{INDEX}{name}"]) for name in config.camera_names
         }
         arrays = images, data["state"], data["actions"]
         # Recordings of one cue that were made before there could be more lack these.

@@ -20,7 +20,7 @@ from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.vision.base import Features, VisualBackbone, features_of
 
-FORMAT = 1
+FORMAT = 2
 KEY_FILE = "features.json"
 TOGETHER = 4
 """Images in a pass; on a CPU more of them take longer each, since their activations leave its cache."""

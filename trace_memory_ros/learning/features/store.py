@@ -1,4 +1,4 @@
-"""A file of features: float16, memory-mapped, filled row by row, with a checksum beside every row."""
+"""A file of features: float16, filled row by row, with a checksum beside every row."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.stored import StoredArray
+
 Half = NDArray[np.float16]
 Compute = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 """Features `(n, ...)` of the rows `(n,)`."""
@@ -26,14 +28,14 @@ class FeatureFile:
 
     A checksum per row, written after the row, says which are there: what a crash left half-written is computed again,
     and processes that share the file disturb each other at worst by doing the same work. A file that is damaged or of
-    other sizes is named in a warning and begun anew.
+    other sizes is named in a warning and begun anew. Files are open only while rows are read or written.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
         self.path = path
-        self._values = _mapped(path, shape, np.dtype(np.float16))
-        self._sums = _mapped(path.with_suffix(".crc.npy"), shape[:1], np.dtype(np.uint32))
-        self._checked = np.zeros(shape[0], dtype=bool)
+        self._values = _stored(path, shape, np.dtype(np.float16))
+        self._kept = _stored(path.with_suffix(".crc.npy"), (shape[0], 1), np.dtype(np.uint32))
+        self._sums = self._kept[:][:, 0]
 
     @property
     def present(self) -> int:
@@ -45,17 +47,23 @@ class FeatureFile:
 
         Raises ValueError where that gives what half precision cannot hold.
         """
-        wanted = np.unique(rows)
-        self._drop_damaged(wanted[~self._checked[wanted]])
-        missing = wanted[self._sums[wanted] == ABSENT]
+        wanted, places = np.unique(rows, return_inverse=True)
+        if (self._sums[wanted] == ABSENT).any():
+            # Another process may have been here.
+            self._sums = self._kept[:][:, 0]
+        found: Half = self._values[wanted]
+        there = self._sums[wanted] != ABSENT
+        damaged = [k for k in np.flatnonzero(there) if _checksum(found[k]) != self._sums[wanted[k]]]
+        if damaged:
+            warnings.warn(f"{self.path}: {len(damaged)} of its rows are damaged and computed again", stacklevel=2)
+            there[damaged] = False
+        missing = np.flatnonzero(~there)
         for first in range(0, len(missing), AT_ONCE):
             some = missing[first : first + AT_ONCE]
-            self._put(some, compute(some))
-        self._checked[wanted] = True
-        found: Half = self._values[rows]
-        return found
+            found[some] = self._put(wanted[some], compute(wanted[some]))
+        return found[places]
 
-    def _put(self, rows: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    def _put(self, rows: NDArray[np.int64], values: NDArray[np.float32]) -> Half:
         with np.errstate(over="ignore"):
             half = values.astype(np.float16)
         if not np.isfinite(half).all():
@@ -64,32 +72,25 @@ class FeatureFile:
                 f"features for {self.path} reach {worst:g}, which half precision cannot hold: train without kept "
                 "features, or choose another backbone"
             )
-        self._values[rows] = half
-        self._values.flush()
+        self._values.write(rows, half)
         self._sums[rows] = [_checksum(row) for row in half]
-        self._sums.flush()
-
-    def _drop_damaged(self, rows: NDArray[np.int64]) -> None:
-        there = rows[self._sums[rows] != ABSENT]
-        bad = [row for row in there if _checksum(self._values[row]) != self._sums[row]]
-        if bad:
-            warnings.warn(f"{self.path}: {len(bad)} of its rows are damaged and computed again", stacklevel=2)
-            self._sums[bad] = ABSENT
+        self._kept.write(rows, self._sums[rows, None])
+        return half
 
 
 def _checksum(row: Half) -> int:
     return zlib.crc32(np.ascontiguousarray(row).tobytes()) or 1
 
 
-def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.memmap[Any, Any]:
+def _stored(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> StoredArray:
     """The array in `path`, begun with zeros where there is none that fits."""
     if path.exists():
         try:
-            found = np.load(path, mmap_mode="r+", allow_pickle=False)
+            found = StoredArray(path)
             if found.shape == shape and found.dtype == dtype:
-                return found  # type: ignore[no-any-return]
+                return found
             reason = f"it holds {found.dtype} of {found.shape}, not {dtype} of {shape}"
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError) as error:
             reason = str(error)
         warnings.warn(f"{path} is no file of these features ({reason}): begun anew", stacklevel=2)
         path.unlink()
@@ -104,4 +105,4 @@ def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.memm
         pass
     finally:
         Path(partial).unlink()
-    return np.load(path, mmap_mode="r+", allow_pickle=False)  # type: ignore[no-any-return]
+    return StoredArray(path)
