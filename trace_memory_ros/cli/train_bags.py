@@ -80,12 +80,11 @@ def _fold(
     folder: Path,
 ) -> CrossValidation | None:
     """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
-    if len(data.labels) < 2 or (count := held_out_decisions(data, config.bags or BagsSection())) >= LEAST:
-        return None
+    count = held_out_decisions(data, config.bags or BagsSection())
     if not should_fold(data, config):
-        say(
-            f"{count} decisions are held out, fewer than {LEAST}: how well this decides on other episodes stays unknown"
-        )
+        if len(data.labels) > 1 and count < LEAST:
+            few = f"{count} decisions are held out, fewer than {LEAST}"
+            say(f"{few}: how well this decides on other episodes stays unknown")
         return None
     say(
         f"{count} decisions would be held out, fewer than {LEAST}: folds of the scenes are held out in turn, the memory"
@@ -98,7 +97,8 @@ def _fold(
     reuse = args.resume or not args.group.writes
     folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
     if folded is None:
-        say(f"{len(data.episodes)} episodes are too few to fold: how well this decides on other episodes stays unknown")
+        why = f"{len(data.episodes)} episodes are too few to fold, or none has a decision to judge"
+        say(f"{why}: how well this decides on other episodes stays unknown")
         return None
     chosen = ", ".join(f"x{noise:g} {found}" for noise, found in folded.by_noise.items())
     say(
