@@ -11,7 +11,14 @@ from trace_memory_ros.measure.summary import read_summary
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
-    places = ["--config", str(folder / "observation.yaml"), "--cache", str(folder / "cache"), "--out", str(folder / "m")]
+    places = [
+        "--config",
+        str(folder / "observation.yaml"),
+        "--cache",
+        str(folder / "cache"),
+        "--out",
+        str(folder / "m"),
+    ]
     return ["bags", "moments", str(folder / "bags"), *places, *more]
 
 

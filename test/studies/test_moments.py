@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 from learning.synthetic import pair
+
 from studies.moments.memoryless import peaks
 from studies.moments.scenes import fresh, shown, without_twins
 from studies.moments.training import compare
-
-import numpy as np
 
 
 def test_decisions_that_were_found_are_compared_with_annotated_ones() -> None:

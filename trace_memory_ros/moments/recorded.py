@@ -75,9 +75,10 @@ class Recorded:
 class Space:
     """How presents and ways on are measured: fitted to episodes once, then the same for any other.
 
-    Pictures are compared along the axes in which they change within episodes; each counts as far as episodes
-    share it, together at most as much as the state: light and clutter, which stay what they are, count little. A way on is where the actions stand when
-    they first are `RADII` away from where they began: the same whatever the pace, so that a pause is no branch.
+    Pictures are compared along the axes in which they change within episodes; each counts as far as episodes share it,
+    together at most as much as the state: light and clutter, which stay what they are, count little. A way on is where
+    the actions stand when they first are `RADII` away from where they began: the same whatever the pace, so that a
+    pause is no branch.
     """
 
     axes: Floats
