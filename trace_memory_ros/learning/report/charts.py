@@ -30,6 +30,7 @@ def loss_chart(lines: Sequence[Line]) -> str:
                 found = _series(lines, phase, lambda line, name=name: line["losses"].get(name))
                 _line(ax, [(step, value) for step, value in found if value > 0], name, colours(row))
             ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         return _finished(figure, panels, "losses", "Losses over the steps")
 
 
