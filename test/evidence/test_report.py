@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from evidence.evidence_examples import decided, evaluation
@@ -15,6 +18,7 @@ from trace_memory_ros.evidence.report.moments import shown_decisions
 from trace_memory_ros.evidence.report.page import write_report
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.observation.frames import Cameras, of_stack
+from trace_memory_ros.observation.images import shrunk
 
 COMMAND = "trace-memory evaluate bags --checkpoint weights/origin_trace"
 
@@ -55,6 +59,21 @@ def test_the_page_needs_nothing_else_and_says_the_numbers(tmp_path: Path) -> Non
         assert told in text
     assert page.count("data:image/png") > 2 * TILES
     assert "no longer there" not in text
+
+
+def test_the_page_shows_what_the_memory_saw_at_its_own_size(tmp_path: Path) -> None:
+    made = whole(2)
+    page = page_of(made, tmp_path, frames_of=frames, seen_px=4)
+    pictures = re.findall(r'<img class="seen" src="data:image/png;base64,([^"]+)"', page)
+    assert len(pictures) == len(shown_decisions(made))
+    for (episode, attribution), picture in zip(shown_decisions(made), pictures, strict=True):
+        png = cv2.imdecode(np.frombuffer(base64.b64decode(picture), np.uint8), cv2.IMREAD_COLOR)
+        assert png is not None
+        strongest = attribution.strongest
+        assert strongest is not None
+        seen = [shrunk(one[strongest.tick], 4) for one in frames(episode).values()]
+        assert np.array_equal(png[..., ::-1], np.concatenate(seen, axis=1))
+    assert 'class="seen"' not in page_of(made, tmp_path).split("</style>")[1]
 
 
 def test_names_are_shown_and_never_become_markup_or_mathematics(tmp_path: Path) -> None:

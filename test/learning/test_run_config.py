@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from trace_memory_ros.arm.design import arm_defaults, arm_design, arm_recipe, design_of
+from trace_memory_ros.arm.sim.names import TASK_NAMES
+from trace_memory_ros.cli import demonstrate, evaluate, train
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
@@ -77,9 +79,25 @@ def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) 
     assert config.recipe == arm_recipe("colour", "diffusion")
 
 
+def test_the_arm_s_cameras_are_as_fine_as_its_eyes_ask_for() -> None:
+    def sizes(**given: object) -> tuple[int, int, int]:
+        design = design_of(resolve(arm_defaults("glyph", given), given))
+        return design.observation.image_px, design.observation.thumbnail_px, design.policy_px
+
+    assert sizes() == (48, 16, 48)
+    assert sizes(eyes={"px": 224}) == (224, 224, 48)
+    assert sizes(eyes={"px": 96}, policy={"options": {"image_px": 128}}) == (128, 96, 128)
+
+
+def test_the_tasks_of_the_command_line_are_the_arm_s() -> None:
+    one_cue = tuple(task for task in TASK_NAMES if task != "sequence")
+    assert set(train.TASKS) == set(evaluate.TASKS) == set(one_cue)
+    assert set(demonstrate.TASKS) == set(TASK_NAMES)
+
+
 def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
     config = resolve(bag_defaults("bags", {}), {})
-    assert (config.memory.name, config.address.window) == ("trace", PathWindow(stretches=8))
+    assert (config.memory.name, config.address.window) == ("gru", PathWindow(stretches=8))
     assert config.bags is not None
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     (memory, address, split, folds) = (

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
+from nodes.robot import CAMERAS, CONFIG, PATIENCE_S, PERIOD_NS, Robot, picture, posture
+from sensor_msgs.msg import Image
 
 from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.nodes import qos
+from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess
+from trace_memory_ros.observation.images import prepare
 
 OK, STALE, INVALID = MemoryCondition.OK, MemoryCondition.STALE, MemoryCondition.INVALID
 MEMORY = "memory/memory_node"
@@ -84,6 +88,32 @@ def test_extra_joints_in_any_order_change_nothing(robot: Robot) -> None:
         shuffled = {str(name): joints[str(name)] for name in rng.permutation(list(joints))}
         condition, _ = robot.tick(seed, joints=shuffled)
         assert arrays(condition) == arrays(plain[seed])
+
+
+def test_what_the_memory_sees_is_shown(robot: Robot) -> None:
+    shown: dict[int, Image] = {}
+
+    def take(message: Image) -> None:
+        shown[stamp_ns(message.header.stamp)] = message
+
+    node = robot.client.node
+    subscription = node.create_subscription(Image, "memory/seen", take, qos.DIAGNOSTICS)
+    try:
+        robot.wait(lambda: subscription.get_publisher_count() > 0, "a publisher of memory/seen")
+        stamp = robot.send_tick(3)
+        robot.wait(lambda: stamp in shown, f"the picture of {stamp}")
+        # Nothing is shown of a tick that the memory does not use.
+        refused = robot.send_tick(4, joints={})
+        later = robot.send_tick(5)
+        robot.wait(lambda: later in shown, f"the picture of {later}")
+    finally:
+        node.destroy_subscription(subscription)
+    assert refused not in shown
+    message, px = shown[stamp], CONFIG.thumbnail_px
+    assert (message.width, message.height, message.encoding) == (len(CAMERAS) * px, px, "rgb8")
+    pixels = np.frombuffer(message.data, dtype=np.uint8).reshape(px, len(CAMERAS) * px, 3)
+    kept = [prepare(picture(30 + i), CONFIG.image_px) for i in range(len(CAMERAS))]
+    assert np.array_equal(pixels, np.concatenate([prepare(image, px) for image in kept], axis=1))
 
 
 def test_a_missing_joint_is_named(robot: Robot, node: NodeProcess) -> None:

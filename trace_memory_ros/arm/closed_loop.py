@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.expert import Expert
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.base import check_actions
@@ -52,7 +52,7 @@ class ClosedLoop:
         self._order = [self.policy.action_names.index(name) for name in ACTION_NAMES]
         self.observer = LockstepObserver(loaded.config.observation)
         self.period_s = loaded.config.observation.tick_period_ms / 1000.0
-        self.env = ArmEnv(task)
+        self.env = simulator(task, loaded.config.observation)
         self.task = task
 
     def run(self, scenario: Scenario, expert_ticks: int = 0) -> EpisodeOutcome:

@@ -17,15 +17,17 @@ from trace_memory_ros.arm.sim.curriculum import default_scenario, plain_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.observation.lockstep import LockstepObserver
 
-FORMAT = 2
-IMAGES = "images_"
-"""Before a camera's name: its images in a kept demonstration."""
+FORMAT = 3
+INDEX = "index_"
+"""Before a camera's name: which of its images each tick holds, in a kept demonstration."""
 ScenarioOf = Callable[[str, int, int], Scenario]
 
 
@@ -55,7 +57,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
     outcome = env.outcome()
     if not outcome.success or len(decisions) != len(scenario.answers):
         raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario's limits")
-    frames = {name: Frames.of(np.stack(taken)) for name, taken in images.items()}
+    frames = {name: Frames.held(taken) for name, taken in images.items()}
     arrays = np.stack(states), np.stack(actions)
     return _named(scenario, config, frames, *arrays, tuple(decisions), scenario.answers, shown=np.array(shown))
 
@@ -66,13 +68,14 @@ def _named(scenario: Scenario, config: ObservationConfig, images: Cameras, *arra
     return Demonstration(f"{scene} {scenario.cue}", scene, stamps_ns, images, *arrays, **more)
 
 
-def _cache_key(config: ObservationConfig) -> str:
-    content = json.dumps({"format": FORMAT, "observation": config.to_dict()}, sort_keys=True)
+def _cache_key(config: ObservationConfig, frame_s: float) -> str:
+    slow = {"frame_s": frame_s} if frame_s else {}
+    content = json.dumps({"format": FORMAT, "observation": config.to_dict(), **slow}, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
-def _folder(cache: Path, task: str, config: ObservationConfig) -> Path:
-    return cache / task / _cache_key(config)
+def _folder(cache: Path, task: str, config: ObservationConfig, frame_s: float) -> Path:
+    return cache / task / _cache_key(config, frame_s)
 
 
 def _stem(scenario: Scenario) -> str:
@@ -83,8 +86,16 @@ def _stem(scenario: Scenario) -> str:
     return f"{name}_{hashlib.sha256(json.dumps(asdict(scenario), sort_keys=True).encode()).hexdigest()[:10]}"
 
 
+def _pixels(path: Path, camera: str) -> Path:
+    """Where the images of a kept demonstration lie."""
+    return path.with_name(f"{path.stem}_{camera}.npy")
+
+
 def _save(path: Path, demo: Demonstration) -> None:
-    images: dict[str, Any] = {f"{IMAGES}{name}": frames[:] for name, frames in demo.images.items()}
+    images: dict[str, Any] = {f"{INDEX}{name}": frames.index for name, frames in demo.images.items()}
+    for name, frames in demo.images.items():
+        with atomic.replacing(_pixels(path, name)) as partial:
+            np.save(partial, frames.pixels)
     with atomic.replacing(path) as partial:
         np.savez_compressed(
             partial,
@@ -99,15 +110,17 @@ def _save(path: Path, demo: Demonstration) -> None:
 
 def _load(path: Path, scenario: Scenario, config: ObservationConfig) -> Demonstration:
     with np.load(path, allow_pickle=False) as data:
-        images = {name: Frames.of(data[f"{IMAGES}{name}"]) for name in config.camera_names}
+        images = {
+            name: Frames(StoredArray(_pixels(path, name)), data[f"{INDEX}{name}"]) for name in config.camera_names
+        }
         arrays = images, data["state"], data["actions"]
         # Recordings of one cue that were made before there could be more lack these.
         ticks = data["decision_ticks"].tolist() if "decision_ticks" in data else [int(data["branch_tick"])]
         return _named(scenario, config, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))
 
 
-def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path) -> None:
-    env = ArmEnv(pair[0].task)
+def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path, frame_s: float) -> None:
+    env = simulator(pair[0].task, config, frame_s)
     try:
         for scenario in pair:
             path = folder / f"{_stem(scenario)}.npz"
@@ -124,19 +137,20 @@ def render(
     cache: Path,
     workers: int = 1,
     scenario_of: ScenarioOf = default_scenario,
+    frame_s: float = 0.0,
 ) -> Iterator[tuple[Scenario, Scenario]]:
     """Render what `cache` lacks of counterfactual pairs (same seed, cue 0 and 1); yields each once it is there.
 
-    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. Interrupted renderings
-    resume: a finished episode is never rendered again.
+    scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. frame_s: simulated seconds
+    between two pictures, 0 for one per tick. Interrupted renderings resume: a finished episode is never rendered again.
     """
-    folder = _folder(cache, task, config)
+    folder = _folder(cache, task, config, frame_s)
     folder.mkdir(parents=True, exist_ok=True)
     pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
     missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
     if workers > 1 and len(missing) > 1:
         with ProcessPoolExecutor(workers) as pool:
-            futures = {pair: pool.submit(_collect_pair, pair, config, folder) for pair in missing}
+            futures = {pair: pool.submit(_collect_pair, pair, config, folder, frame_s) for pair in missing}
             for pair in pairs:
                 if pair in futures:
                     futures[pair].result()
@@ -144,7 +158,7 @@ def render(
         return
     for pair in pairs:
         if pair in missing:
-            _collect_pair(pair, config, folder)
+            _collect_pair(pair, config, folder, frame_s)
         yield pair
 
 
@@ -155,9 +169,10 @@ def collect(
     cache: Path,
     workers: int = 1,
     scenario_of: ScenarioOf = default_scenario,
+    frame_s: float = 0.0,
 ) -> Iterator[tuple[Demonstration, Demonstration]]:
     """Counterfactual pairs of `task`, rendered once into `cache` (see `render`) and read back after."""
-    folder = _folder(cache, task, config)
-    for pair in render(task, seeds, config, cache, workers, scenario_of):
+    folder = _folder(cache, task, config, frame_s)
+    for pair in render(task, seeds, config, cache, workers, scenario_of, frame_s):
         one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario, config) for scenario in pair)
         yield one, other

@@ -97,12 +97,15 @@ def design_of(config: RunConfig) -> Design:
         )
     memory, policy, address = config.memory, config.policy, config.address
     design = arm_design(memory.name, address.depth, memory.options, address.window, policy.family)
+    px = policy.options.get("image_px", design.observation.image_px)
     asked = replace(
         design,
+        # The simulator renders what is asked for; a memory that sees more does not enlarge the policy's images.
+        observation=replace(design.observation, image_px=max(px, config.eyes.px or 0)),
         clock=config.rule,
         width=memory.width,
         slots=memory.slots,
         chunk=policy.chunk or design.chunk,
-        policy_options=policy.options,
+        policy_options={**policy.options, "image_px": px} if config.eyes.px else policy.options,
     )
     return with_eyes(asked, config.eyes, policy.backbone)

@@ -10,7 +10,7 @@ from typing import Any
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
-from trace_memory_ros.learning.build import Design, Pairs, prepare
+from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
@@ -30,6 +30,7 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
             claim_folder(folder, args.resume)
             config.write(folder)
         data = prepare(design, *_demonstrations(args, task, recipe, design))
+    data = with_features(data, design, recipe.augmentation, args.features)
     fitted = fit_shown(config, design, recipe, data, folder, args.resume, args.hardware, args.group)
     if not args.group.writes:
         return {}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trace_memory_ros.bags.recording import RecordingConfig
     from trace_memory_ros.learning.bags.data import BagData
     from trace_memory_ros.moments.find import Found
+    from trace_memory_ros.vision.base import VisualBackbone
 
 COMMAND = "trace-memory bags moments"
 
@@ -24,6 +25,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--alarm", type=float, default=0.01, help="share of episodes with a false alarm (default: 0.01)"
     )
+    parser.add_argument("--eyes", metavar="NAME", help="backbone to look with, such as resnet18 (default: 16 pixels)")
     parser.add_argument("--annotate", metavar="FILE", help="write what was found beside each bag, for branches.file")
     parser.add_argument("--out", type=Path, help="folder of the page and summary.json (default: out/moments/NAME)")
     parser.add_argument("--cache", type=Path, default=Path("out/bag-cache"), help="decoded episodes (out/bag-cache)")
@@ -51,7 +53,8 @@ def moments(args: argparse.Namespace) -> int:
     data = from_episodes(episodes, period_ms)
     units = recording.actions.units if recording.actions is not None else ()
     least = least_spread(recording.observation.state_units), ACTION_SHARE * least_spread(units)
-    found = find([recorded(demo, period_ms) for demo in data.episodes], *least, Search(alarm=args.alarm))
+    eyes = None if args.eyes is None else _eyes(args.eyes, recording)
+    found = find([recorded(demo, period_ms, eyes) for demo in data.episodes], *least, Search(alarm=args.alarm))
     _show(found, data, units, period_ms)
     notes = [f"{name}: {reason}" for name, reason in data.left_out]
     command = f"{COMMAND} {' '.join(path.name for path in args.bags)}"
@@ -62,6 +65,15 @@ def moments(args: argparse.Namespace) -> int:
     if args.annotate is not None:
         _annotate(args.annotate, found, data, episodes)
     return 0
+
+
+def _eyes(name: str, recording: RecordingConfig) -> VisualBackbone:
+    """The backbone of that name with the weights that it usually has."""
+    from trace_memory_ros.learning.eyes import BackboneSection
+    from trace_memory_ros.vision import registry
+
+    px = recording.observation.image_px
+    return registry.build(BackboneSection(name).chosen(px), px)
 
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> list[BagEpisode]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+TASKS = ("origin", "colour", "sequence", "small_colour", "glyph")
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
     parser = subparsers.add_parser("demonstrate", help="record a simulated task's demonstrations as rosbag2 bags")
-    parser.add_argument("task", choices=("origin", "colour", "sequence"), help="task to demonstrate")
+    parser.add_argument("task", choices=TASKS, help="task to demonstrate")
     parser.add_argument("--seeds", type=int, default=75, help="scenes; each gives a bag per cue (default: 75)")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first scene (default: 0)")
     parser.add_argument("--out", type=Path, help="folder of the bags (default: out/bags/TASK)")

@@ -39,14 +39,16 @@ def evaluate_from(args: argparse.Namespace) -> int:
     """Evaluate, print, write report, summary and evidence; returns 1 where no episode could be evaluated."""
     checkpoint = Path(find_checkpoint(args.checkpoint))
     bags = bags_under([Path(source) for source in args.source])
-    recording = recording_for(MemoryRuntime.from_checkpoint(checkpoint), _recording(args.config, args.source))
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
+    recording = recording_for(runtime, _recording(args.config, args.source))
     settings = EvidenceSettings(args.seed, args.window, args.present_seconds)
     out = outputs.claim(args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}", "trace-memory evaluate")
     plan = FleetPlan(checkpoint, recording, args.cache, settings)
     with Bars() as bars:
         evaluation = evaluate_bags(bags, plan, executor(args.workers, args.ray), bars)
     command = f"trace-memory evaluate {' '.join(Path(s).name for s in args.source)} --checkpoint {checkpoint.name}"
-    page = write_report(out, command, evaluation, lambda episode: frames_of(plan, episode))
+    px = runtime.config.observation.thumbnail_px
+    page = write_report(out, command, evaluation, lambda episode: frames_of(plan, episode), px)
     evidence = write_evaluation(out, evaluation)
     found = verdict(evaluation)
     figures = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from trace_memory_ros.cli.bags_lerobot import DATASET
 
-TASKS = ("origin", "colour")
+TASKS = ("origin", "colour", "small_colour", "glyph")
 FLAGS = {
     "task": "task",
     "seed": "seed",
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
-    parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace)")
+    parser.add_argument("--memory", help="memory mechanism, by registry name (default: trace, from bags gru)")
     parser.add_argument("--policy", help="policy family: act or diffusion (default: act)")
     parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
@@ -59,6 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--out", type=Path, help="checkpoint folder (default: out/train/NAME_MEMORY_SEED)")
     parser.add_argument("--workers", type=int, default=1, help="processes that render demonstrations or decode bags")
+    parser.add_argument(
+        "--features", type=Path, default=Path("out/features"), help="kept features of frozen eyes (out/features)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="torch threads")
     parser.add_argument("--resume", action="store_true", help="go on where a training in OUT was stopped, either phase")
     _add_hardware_options(parser.add_argument_group("hardware"))
@@ -93,7 +96,7 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
         "--noise",
         type=_strengths,
         metavar="X[,Y...]",
-        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,3,1)",
+        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,30,1)",
     )
     group.add_argument(
         "--no-cross-validation",
@@ -109,7 +112,7 @@ def _strengths(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,3,1") from None
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,30,1") from None
 
 
 def run(args: argparse.Namespace) -> int:

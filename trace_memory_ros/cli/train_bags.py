@@ -17,6 +17,7 @@ from trace_memory_ros.learning.bags.data import BagData, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
+from trace_memory_ros.learning.build import with_features
 from trace_memory_ros.learning.by_heart import probe_address, warnings
 from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
@@ -47,7 +48,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     _describe(data, plan, recording)
     if args.group.writes:
         config.write(folder)
-    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, args.hardware, args.group)
+    seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
+    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume, args.hardware, args.group)
     if not args.group.writes:
         return {}
     figures = fitted.figures() | {"cross_validation": None if folded is None else folded.to_dict()}
@@ -78,12 +80,11 @@ def _fold(
     folder: Path,
 ) -> CrossValidation | None:
     """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
-    if len(data.labels) < 2 or (count := held_out_decisions(data, config.bags or BagsSection())) >= LEAST:
-        return None
+    count = held_out_decisions(data, config.bags or BagsSection())
     if not should_fold(data, config):
-        say(
-            f"{count} decisions are held out, fewer than {LEAST}: how well this decides on other episodes stays unknown"
-        )
+        if len(data.labels) > 1 and count < LEAST:
+            few = f"{count} decisions are held out, fewer than {LEAST}"
+            say(f"{few}: how well this decides on other episodes stays unknown")
         return None
     say(
         f"{count} decisions would be held out, fewer than {LEAST}: folds of the scenes are held out in turn, the memory"
@@ -96,7 +97,8 @@ def _fold(
     reuse = args.resume or not args.group.writes
     folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
     if folded is None:
-        say(f"{len(data.episodes)} episodes are too few to fold: how well this decides on other episodes stays unknown")
+        why = f"{len(data.episodes)} episodes are too few to fold, or none has a decision to judge"
+        say(f"{why}: how well this decides on other episodes stays unknown")
         return None
     chosen = ", ".join(f"x{noise:g} {found}" for noise, found in folded.by_noise.items())
     say(

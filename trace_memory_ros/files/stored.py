@@ -65,6 +65,18 @@ class StoredArray:
             os.close(file)
         return out
 
+    def write(self, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+        """Put `values` `(n, ...)` into rows `(n,)`, on the disk before this returns. Raises OSError."""
+        kept = np.ascontiguousarray(values, dtype=self.dtype)
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        file = os.open(self.path, os.O_WRONLY)
+        try:
+            for row, value in zip(rows.tolist(), kept.reshape(len(rows), -1), strict=True):
+                os.pwrite(file, value.tobytes(), self._begin + row * size)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype, copy=False)

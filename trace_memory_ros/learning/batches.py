@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,9 @@ from torch import Tensor
 
 from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.features.cache import FeatureCache
+from trace_memory_ros.learning.features.noise import feature_noise
+from trace_memory_ros.learning.features.views import PLAIN
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.frames import stacked
@@ -21,15 +24,18 @@ from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.base import Features
 
 BEFORE_MS = 200
 """How long before a decision reads count as near it."""
 
 
 class Evidence(NamedTuple):
-    """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, state `(..., 17)`, xi and delta `(..., S)`."""
+    """What the memory sees. thumbnails `(..., C, 3, p, p)` in 0..1, or kept features of them, state `(..., 17)`, xi and
+    delta `(..., S)`.
+    """
 
-    thumbnails: Tensor
+    thumbnails: Tensor | Features
     state: Tensor
     xi: Tensor
     delta: Tensor
@@ -70,13 +76,14 @@ class EpisodeBatch(NamedTuple):
     def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
         """Change every tensor."""
         writes, mask, reads, *rest = self
-        return EpisodeBatch(
-            Evidence(*map(change, writes)), change(mask), Evidence(*map(change, reads)), *map(change, rest)
-        )
+        seen, now = (Evidence(on_seen(change, part.thumbnails), *map(change, part[1:])) for part in (writes, reads))
+        return EpisodeBatch(seen, change(mask), now, *map(change, rest))
 
     def floats(self) -> EpisodeBatch:
         """The batch with images as the networks take them, on the device where they are."""
-        writes, reads = (part._replace(thumbnails=_floats(part.thumbnails)) for part in (self.writes, self.reads))
+        writes, reads = (
+            part._replace(thumbnails=on_seen(_floats, part.thumbnails)) for part in (self.writes, self.reads)
+        )
         return self._replace(writes=writes, reads=reads, images=_floats(self.images))
 
     @property
@@ -90,6 +97,7 @@ class BatchBuilder:
     """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
+    features: what is given in place of the memory's images where its backbone is frozen.
     image_px: side of the policy's images; None for the cameras' own.
     """
 
@@ -98,6 +106,7 @@ class BatchBuilder:
     clock: UpdateClock
     chunk: int
     references: RelativeReferences | None = None
+    features: FeatureCache | None = None
     image_px: int | None = None
 
     def build(
@@ -107,13 +116,15 @@ class BatchBuilder:
         reads: list[NDArray[np.int64]],
         pictures: bool = True,
         longest: int | None = None,
+        views: Sequence[int] = (),
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
+        views: of kept features, one per episode; the images as they are where none are given.
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         longest: writes to pad to, where the episodes are part of a batch.
         """
-        return self.build_raw(indices, factors, reads, pictures, longest).floats()
+        return self.build_raw(indices, factors, reads, pictures, longest, views).floats()
 
     def build_raw(
         self,
@@ -122,6 +133,7 @@ class BatchBuilder:
         reads: list[NDArray[np.int64]],
         pictures: bool = True,
         longest: int | None = None,
+        views: Sequence[int] = (),
     ) -> EpisodeBatch:
         """As `build`, with all images as they are stored, which are a quarter of the bytes; see `floats`."""
         episodes = [self.data.episodes[i] for i in indices]
@@ -131,7 +143,8 @@ class BatchBuilder:
         for row, w in enumerate(writes):
             mask[row, : len(w)] = True
         last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
-        parts = [self._parts(e, w, r) for e, w, r in zip(episodes, writes, reads, strict=True)]
+        views = views or [PLAIN] * len(episodes)
+        parts = [self._parts(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
         write_parts, read_parts = [_padded(written, longest) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
@@ -159,7 +172,7 @@ class BatchBuilder:
         return np.flatnonzero(due)
 
     def _parts(
-        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64]
+        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int
     ) -> tuple[Evidence, Evidence]:
         """Evidence at the writes, and at the reads. Both take their signatures from one walk of the path."""
         ticks = np.union1d(writes, reads)
@@ -169,16 +182,21 @@ class BatchBuilder:
         base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
         first = np.diff(at_writes, axis=0, prepend=at_writes[:1])
         return (
-            self._evidence(episode, writes, at_writes, first),
-            self._evidence(episode, reads, at_reads, at_reads - at_writes[base]),
+            self._evidence(episode, writes, at_writes, first, view),
+            self._evidence(episode, reads, at_reads, at_reads - at_writes[base], view),
         )
 
     def _evidence(
-        self, episode: Episode, ticks: NDArray[np.int64], xi: NDArray[np.float64], delta: NDArray[np.float64]
+        self,
+        episode: Episode,
+        ticks: NDArray[np.int64],
+        xi: NDArray[np.float64],
+        delta: NDArray[np.float64],
+        view: int,
     ) -> Evidence:
-        statistics = self.statistics
+        statistics, images, kept = self.statistics, episode.thumbnails, self.features
         return Evidence(
-            torch.from_numpy(stacked(episode.thumbnails, ticks)),
+            torch.from_numpy(stacked(images, ticks)) if kept is None else kept.features(images, ticks, view),
             torch.from_numpy(episode.state[ticks]),
             _standardised(statistics.xi, xi),
             _standardised(statistics.delta, delta),
@@ -217,7 +235,11 @@ def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:
 def _padded(evidence: Evidence, longest: int) -> Evidence:
     """Zeros after the last of the writes, up to `longest`."""
     pad = longest - len(evidence.state)
-    return Evidence(*(torch.nn.functional.pad(field, [0, 0] * (field.ndim - 1) + [0, pad]) for field in evidence))
+
+    def padded(part: Tensor) -> Tensor:
+        return torch.nn.functional.pad(part, [0, 0] * (part.ndim - 1) + [0, pad])
+
+    return Evidence(on_seen(padded, evidence.thumbnails), *map(padded, evidence[1:]))
 
 
 def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tensor:
@@ -225,7 +247,14 @@ def _standardised(by: Standardiser | None, values: NDArray[np.float64]) -> Tenso
 
 
 def _stack(parts: list[Evidence]) -> Evidence:
-    return Evidence(*(torch.stack(fields) for fields in zip(*parts, strict=True)))
+    seen, *rest = zip(*parts, strict=True)
+    found = Features(*map(torch.stack, zip(*seen, strict=True))) if isinstance(seen[0], Features) else torch.stack(seen)
+    return Evidence(found, *map(torch.stack, rest))
+
+
+def on_seen(change: Callable[[Tensor], Tensor], seen: Tensor | Features) -> Tensor | Features:
+    """Images, or both parts of features, changed."""
+    return Features(*map(change, seen)) if isinstance(seen, Features) else change(seen)
 
 
 def sample_reads(
@@ -270,18 +299,25 @@ def augment(
         drawn = torch.rand(size, *shape[1:], generator=rng, device=rng.device)
         return (drawn[rows] - 0.5) * math.sqrt(12.0)
 
-    cameras = batch.writes.thumbnails.shape[2]
+    first = batch.writes.thumbnails
+    cameras = (first.pooled if isinstance(first, Features) else first).shape[2]
     gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
     gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
     offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
+    noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
 
     def pixels(images: Tensor) -> Tensor:
         return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
 
+    def seen(part: Tensor | Features) -> Tensor | Features:
+        if isinstance(part, Features):
+            return part if noisy is None else noisy(part)
+        return pixels(part)
+
     def evidence(e: Evidence) -> Evidence:
         return Evidence(
-            pixels(e.thumbnails),
+            seen(e.thumbnails),
             e.state + offset + strength.state_noise * noise(*e.state.shape),
             e.xi + drift + strength.signature_noise * noise(*e.xi.shape),
             e.delta + strength.signature_noise * noise(*e.delta.shape),

@@ -28,6 +28,8 @@ from trace_memory_ros.learning.dataset import (
     state_mask,
 )
 from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.features.cache import FeatureCache
+from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
@@ -42,6 +44,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision import registry as backbones
 from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
@@ -146,6 +149,19 @@ def prepare_unpaired(
     builder = replace(builder, references=fit_references(builder, action_channels(design), labels))
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
     return Data(builder, *others)
+
+
+def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
+    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen.
+
+    Where it is trained, or the policy's too, `data` as it is.
+    """
+    if not design.backbone.frozen:
+        return data
+    backbone = backbones.build(design.backbone, design.observation.thumbnail_px)
+    cache = FeatureCache(folder, backbone, design.pooling == "attention", strength)
+    held = (None if builder is None else replace(builder, features=cache) for builder in data[1:])
+    return Data(replace(data.training, features=cache), *held)
 
 
 def action_channels(design: Design) -> list[int]:

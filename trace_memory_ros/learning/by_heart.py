@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment
+from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, on_seen
 from trace_memory_ros.learning.branch_accuracy import ChunkModel
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -20,9 +20,8 @@ PROBED = 32
 CLEAR = 0.75
 """Decisions on other episodes that are for certain right so often say that what was learned holds."""
 REMEDY = (
-    "record more demonstrations, or try an address of the newest path only (--window 8), a memory without one "
-    "(--memory gru), or stronger noise (--set recipe.augmentation.signature_offset=1.0 "
-    "--set recipe.augmentation.signature_noise=0.5)"
+    "record more demonstrations, or try a memory without an address (--memory gru), an address of the newest path only "
+    "(--window 8), or stronger noise over it (--noise 30)"
 )
 
 
@@ -122,8 +121,8 @@ def _other_path(batch: EpisodeBatch, partners: Tensor) -> EpisodeBatch:
 def _other_sight(batch: EpisodeBatch, partners: Tensor) -> EpisodeBatch:
     """Every episode with what its partner's memory saw, and its own present."""
     rows = _of_partner(batch, partners)
-    seen = batch.writes._replace(thumbnails=batch.writes.thumbnails[rows], state=batch.writes.state[rows])
-    return batch._replace(writes=seen)
+    looked = on_seen(lambda part: part[rows], batch.writes.thumbnails)
+    return batch._replace(writes=batch.writes._replace(thumbnails=looked, state=batch.writes.state[rows]))
 
 
 def _of_partner(batch: EpisodeBatch, partners: Tensor) -> tuple[Tensor, Tensor]:

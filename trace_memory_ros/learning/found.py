@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.demonstration import Demonstration
@@ -14,9 +15,12 @@ from trace_memory_ros.moments.find import FEWEST_EPISODES, Found, Occurrence, Se
 from trace_memory_ros.moments.groups import UNCLEAR
 from trace_memory_ros.moments.recorded import Recorded
 from trace_memory_ros.observation.frames import Frames
+from trace_memory_ros.vision.base import VisualBackbone
 
 PICTURE_PX = 16
 """Side of the pictures that episodes are compared by, where no backbone looks at them."""
+TOGETHER = 64
+"""Pictures that a backbone looks at at a time."""
 MOST_EPISODES = 200
 """Compared with one another; what they show is then looked for in the others."""
 
@@ -34,9 +38,10 @@ class Decisions:
     moments: Found | None = None
 
 
-def recorded(demo: Demonstration, period_ms: int) -> Recorded:
-    """What is compared of a demonstration."""
-    pictures = np.concatenate([_flat(frames) for frames in demo.images.values()], axis=1)
+def recorded(demo: Demonstration, period_ms: int, eyes: VisualBackbone | None = None) -> Recorded:
+    """What is compared of a demonstration: its cameras' pixels, or what a backbone makes of them."""
+    seen = [_flat(frames) if eyes is None else _pooled(frames, eyes) for frames in demo.images.values()]
+    pictures = np.concatenate(seen, axis=1)
     usable = np.ones(demo.ticks, bool) if demo.usable is None else demo.usable
     return Recorded(demo.name, period_ms, pictures, demo.state, demo.actions, usable)
 
@@ -44,7 +49,16 @@ def recorded(demo: Demonstration, period_ms: int) -> Recorded:
 def _flat(frames: Frames) -> NDArray[np.uint8]:
     """Pictures `(T, 3 P P)` of a camera, each shrunk once, whatever its size."""
     small = frames.shrunk(min(PICTURE_PX, frames.px))
-    return np.asarray(small[:].reshape(len(frames), -1))
+    return np.asarray(small[:].reshape(len(frames), 3 * small.px**2))
+
+
+@torch.no_grad()
+def _pooled(frames: Frames, eyes: VisualBackbone) -> NDArray[np.float32]:
+    """What a backbone makes of a camera's pictures `(T, d)`, each looked at once."""
+    starts = range(0, len(frames.pixels), TOGETHER)
+    parts = [torch.from_numpy(np.array(frames.pixels[i : i + TOGETHER])).permute(0, 3, 1, 2) for i in starts]
+    found = torch.cat([eyes(part).pooled for part in parts])
+    return np.asarray(found.float().numpy()[frames.index])
 
 
 def find_decisions(

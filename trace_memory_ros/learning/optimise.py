@@ -14,6 +14,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.features.cache import draw_views
 from trace_memory_ros.learning.hardware import CPU, Hardware
 from trace_memory_ros.learning.processes import ALONE, Group
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
@@ -27,11 +28,12 @@ class Learner(Protocol):
 
 
 class Drawn(NamedTuple):
-    """A batch that was drawn: episodes, clock factors, read ticks and the noise's seed."""
+    """A batch that was drawn: episodes, clock factors, read ticks, views of kept features and the noise's seed."""
 
     indices: list[int]
     factors: list[float]
     reads: list[NDArray[np.int64]]
+    views: list[int]
     noise: int
 
 
@@ -74,7 +76,9 @@ class Sampling:
         spread = math.log1p(recipe.augmentation.clock_jitter)
         factors = list(self.clock_factor * np.exp(rng.uniform(-spread, spread, len(indices))))
         ticks = [sample_reads(rng, episodes[i], self.reads, self.shares, recipe.branch_reach) for i in indices]
-        return Drawn(indices, factors, ticks, int(rng.integers(2**31)))
+        kept = self.builder.features
+        views = draw_views(rng, 0 if kept is None else kept.views, len(indices))
+        return Drawn(indices, factors, ticks, views, int(rng.integers(2**31)))
 
     def build(self, drawn: Drawn, group: Group = ALONE) -> Built:
         """This process's part of the batch."""
@@ -82,7 +86,7 @@ class Sampling:
         rows = group.rows(whole)
         longest = None if group.size == 1 else self.builder.longest(drawn.indices, drawn.factors)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
-        batch = self.builder.build_raw(*mine, self.pictures, longest)
+        batch = self.builder.build_raw(*mine, self.pictures, longest, drawn.views[rows])
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 

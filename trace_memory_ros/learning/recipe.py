@@ -11,7 +11,11 @@ Pair = TypeVar("Pair")
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations."""
+    """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations.
+
+    For kept features of a frozen backbone, whose images can no longer be perturbed: feature_offset, feature_noise, in
+    standard deviations of the features; views: how many perturbed copies of each image are kept to draw from.
+    """
 
     brightness: float = 0.15
     colour_gain: float = 0.10
@@ -22,6 +26,9 @@ class Augmentation:
     signature_offset: float = 0.10
     signature_noise: float = 0.05
     clock_jitter: float = 0.25
+    feature_offset: float = 0.0
+    feature_noise: float = 0.0
+    views: int = 0
 
     def stronger(self, signature: float, state: float = 1.0) -> Augmentation:
         """The noise over signatures and states so many times as strong."""

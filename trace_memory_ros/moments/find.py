@@ -36,6 +36,8 @@ LEAST_MIXED = 0.25
 """Where all of a group look more alike than the others, the present tells the groups apart."""
 FAR = np.float32(1e4)
 """Where a present lies from which nothing is known to be done: never the nearest."""
+LEAST_WAYS_SCORE = 2.5
+"""The same of all occurrences of a kind, which do not lie at one place as those that one tick is compared with."""
 ONCE_KNOWN = 0.6
 """Share of the threshold that is asked of an episode for a kind of moment that is known."""
 TOLD = 0.9
@@ -247,7 +249,7 @@ def _new_kind(
 ) -> Kind | None:
     """A kind of stretches that look alike; None where there is but one way on."""
     taken = np.stack([ways[stretch.episode][stretch.last] for stretch in group])
-    found = ways_of(taken, LEAST_SCORE, 5 * search.rotations, rng)
+    found = ways_of(taken, LEAST_WAYS_SCORE, 5 * search.rotations, rng)
     return None if found is None else _kind(group, found, episodes, ways, rng)
 
 

@@ -75,9 +75,10 @@ class Recorded:
 class Space:
     """How presents and ways on are measured: fitted to episodes once, then the same for any other.
 
-    Pictures are compared along the axes in which they change within episodes; they count as much as the state does, and
-    each number of either as far as episodes share it: light and clutter, which stay what they are, count little. A way on is where the actions stand when
-    they first are `RADII` away from where they began: the same whatever the pace, so that a pause is no branch.
+    Pictures are compared along the axes in which they change within episodes; each counts as far as episodes share it,
+    together at most as much as the state: light and clutter, which stay what they are, count little. A way on is where
+    the actions stand when they first are `RADII` away from where they began: the same whatever the pace, so that a
+    pause is no branch.
     """
 
     axes: Floats
@@ -105,15 +106,11 @@ class Space:
         size = float(np.sqrt(((spread / scale) ** 2).sum())) or 1.0
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
-        shared = np.sqrt(_shared([plain.presents(episode) for episode in episodes]))
-        axes, weights = (
-            plain.axes * shared[: axes.shape[1]],
-            plain.state_weights * shared[axes.shape[1] : axes.shape[1] + len(plain.state_weights)],
-        )
+        axes = plain.axes * np.sqrt(_shared([episode.seen() @ plain.axes for episode in episodes]))
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)
-        return cls(axes, plain.state_mean, weights, action_scale, mean, _axes(ways - mean, WAY_COMPONENTS))
+        return cls(axes, plain.state_mean, plain.state_weights, action_scale, mean, _axes(ways - mean, WAY_COMPONENTS))
 
     def presents(self, episode: Recorded) -> Floats:
         """What each tick looks like, `(T, d)`."""
@@ -156,17 +153,17 @@ def _centred(episode: Recorded) -> Floats:
     return seen - seen[episode.usable].mean(axis=0)
 
 
-def _shared(presents: Sequence[Floats]) -> Floats:
+def _shared(seen: Sequence[Floats]) -> Floats:
     """Share of each number's variance `(d,)` that episodes have in common at the same share of their length.
 
     What changes in every episode in another way, such as noise or somebody passing, says not how far a task is.
     """
-    bins = np.concatenate([np.arange(len(part)) * BINS // len(part) for part in presents])
-    rows = np.concatenate(presents)
+    bins = np.concatenate([np.arange(len(part)) * BINS // len(part) for part in seen])
+    rows = np.concatenate(seen)
     count = np.bincount(bins, minlength=BINS)
     means = np.stack([np.bincount(bins, column, BINS) / np.maximum(count, 1) for column in rows.T], axis=1)
     between = (count[:, None] * (means - rows.mean(axis=0)) ** 2).sum(axis=0) / len(rows)
-    chance = BINS / (len(presents) * BINS)
+    chance = BINS / (len(seen) * BINS)
     share = between / np.maximum(rows.var(axis=0), 1e-12)
     return np.asarray(np.clip((share - chance) / (1.0 - chance), 0.0, 1.0), np.float32)
 

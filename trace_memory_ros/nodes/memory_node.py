@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
+from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
@@ -21,6 +22,7 @@ from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.memory.snapshot_file import read_snapshot, write_snapshot
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
+from trace_memory_ros.observation.frames import side_by_side
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import ConditionStatus
@@ -65,7 +67,11 @@ class MemoryNode(ManagedNode):
         self._conditions = self.create_lifecycle_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
         self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
-        self._publishers_made = [self._conditions, self._records, self._diagnostics]
+        self._seen = None
+        if settings.publish_seen:
+            self._seen = self.create_lifecycle_publisher(Image, "memory/seen", qos.DIAGNOSTICS)
+        made = (self._conditions, self._records, self._diagnostics, self._seen)
+        self._publishers_made = [publisher for publisher in made if publisher is not None]
         self._inputs = InputSubscriptions(self, config, settings.reliability, self._observer, self._after_input)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline.timer, report]
@@ -173,6 +179,16 @@ class MemoryNode(ManagedNode):
         report = TickReport(condition, record, observation, stages, latency_ms)
         counters = self._observer.counters
         self._records.publish(conversion.diagnostics_message(report, self._streams, counters, self._health.faults))
+        self._publish_seen(observation)
+
+    def _publish_seen(self, observation: Observation) -> None:
+        """Show the pictures of a tick that the memory could use; after everything that is waited for."""
+        if self._seen is None or not observation.usable:
+            return
+        config = self._runtime.config.observation
+        cameras = {name: observation.images[name] for name in config.camera_names}
+        picture = side_by_side(cameras, config.thumbnail_px)
+        self._seen.publish(conversion.image_message(picture, observation.stamp_ns, "memory"))
 
     def _fault(self, source: str, text: str) -> None:
         if self._health.note(source, text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,12 @@ class Frames:
     def of(cls, images: Image) -> Frames:
         """Of one image `(P, P, 3)` per tick."""
         return cls(images, np.arange(len(images)))
+
+    @classmethod
+    def held(cls, images: Sequence[Image]) -> Frames:
+        """Of one image `(P, P, 3)` per tick, kept once for as long as it is the same."""
+        kept = [0, *(k for k in range(1, len(images)) if not np.array_equal(images[k], images[k - 1]))]
+        return cls(np.stack([images[k] for k in kept]), np.searchsorted(kept, np.arange(len(images)), side="right") - 1)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -101,6 +107,11 @@ def stacked(cameras: Cameras, ticks: Any) -> Image:
     if len(set(sides.values())) > 1:
         raise ValueError(f"cameras of unlike sizes cannot be stacked: {sides}; give them one image_px")
     return np.stack([frames[ticks] for frames in cameras.values()], axis=-4)
+
+
+def side_by_side(images: Mapping[str, Image], px: int) -> Image:
+    """One instant of all cameras, each `px` wide and high, as one picture `(px, C * px, 3)`."""
+    return np.concatenate([shrunk(image, px) for image in images.values()], axis=1)
 
 
 def of_stack(names: tuple[str, ...], images: Image) -> dict[str, Frames]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from trace_memory_ros.arm.sim.events import MAX_CUES
-from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.seeding import generator
 
@@ -35,4 +34,4 @@ def mixed_scenario(task: str, seed: int, cue: int) -> Scenario:
 
 def default_scenario(task: str, seed: int, cue: int) -> Scenario:
     """What demonstrations are collected of where nothing else is asked for."""
-    return plain_scenario(task, seed, cue) if task in ONE_CUE_TASKS else mixed_scenario(task, seed, cue)
+    return mixed_scenario(task, seed, cue) if task == "sequence" else plain_scenario(task, seed, cue)

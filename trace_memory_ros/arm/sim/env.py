@@ -6,18 +6,19 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim import layout
+from trace_memory_ros.arm.sim import glyphs, layout
 from trace_memory_ros.arm.sim.events import Decoy
 from trace_memory_ros.arm.sim.model import (
     CUE_RGBA,
-    GREY_RGBA,
     HIDDEN_RGBA,
     LAMP_GREEN_RGBA,
     LAMP_RED_RGBA,
     PART_DECOY_RGBA,
+    PHYSICS_STEP_S,
     build_model,
+    dark_rgba,
 )
-from trace_memory_ros.arm.sim.names import ACTION_NAMES, ARMS, CAMERA_NAMES, JOINT_NAMES, PERIOD_S
+from trace_memory_ros.arm.sim.names import ACTION_NAMES, ARMS, CAMERA_NAMES, DETAIL_TASKS, JOINT_NAMES, PERIOD_S
 from trace_memory_ros.arm.sim.referee import GREY
 from trace_memory_ros.arm.sim.route import Route, plan
 from trace_memory_ros.arm.sim.sample import Outcome, RawSample
@@ -26,6 +27,8 @@ from trace_memory_ros.arm.sim.sequence_referee import make_referee
 
 FloatArray = NDArray[np.float64]
 
+CAMERA_PX = 96
+"""Side of a picture unless finer ones are asked for."""
 MAX_JOINT_SPEED = 2.0
 ENCODER_NOISE_RAD = 5e-4
 VENT_S = 0.3
@@ -35,12 +38,18 @@ _REFEREE_STEPS = 4
 class ArmEnv:
     """Two arms at a table in MuJoCo, for one task; deterministic per scenario.
 
+    camera_px: side of the pictures of `observe`, which shows what these `cameras` see. frame_s: simulated seconds
+    between two pictures, as of slow cameras; 0 for a picture whenever asked.
     Rendering binds a GL context to the thread that renders first. Raises ValueError for an unknown task.
     """
 
-    def __init__(self, task: str, camera_px: int = 96) -> None:
+    def __init__(
+        self, task: str, camera_px: int = CAMERA_PX, cameras: tuple[str, ...] = CAMERA_NAMES, frame_s: float = 0.0
+    ) -> None:
         self.task = task
+        self.frame_s = frame_s
         self.camera_px = camera_px
+        self.cameras = cameras
         self.model = build_model(task)
         self.data = mujoco.MjData(self.model)
         joints = [self.model.joint(name).id for name in JOINT_NAMES]
@@ -48,6 +57,8 @@ class ArmEnv:
         self._limits = self.model.jnt_range[joints].T
         self._part_at = int(self.model.joint("part").qposadr[0])
         self._cups = [self.model.site(f"{arm}_cup").id for arm in ARMS]
+        named = (self.model.geom(i) for i in range(self.model.ngeom))
+        self._cue_xy = {g.id: g.pos[:2].copy() for g in named if task in DETAIL_TASKS and g.name.startswith("panel")}
         self._renderers: dict[int, mujoco.Renderer] = {}
         self._scenario: Scenario | None = None
         self._pictures: tuple[bytes, dict[str, NDArray[np.uint8]]] | None = None
@@ -60,6 +71,7 @@ class ArmEnv:
             )
         self._scenario = scenario
         self._draws = scenario.draws()
+        self._glyphs = glyphs.shapes_of(self.task, scenario.seed)
         self._referee = make_referee(scenario)
         self._route = plan(self.model, scenario)
         mujoco.mj_resetData(self.model, self.data)
@@ -68,6 +80,7 @@ class ArmEnv:
         self.data.ctrl[:] = start
         self._place_part(scenario)
         self._dress_scene(self._draws)
+        self._place_cue(scenario)
         self._goal = start.copy()
         self._rate = np.zeros_like(start)
         self._suction = np.zeros(len(ARMS), dtype=bool)
@@ -75,6 +88,7 @@ class ArmEnv:
         self._steps = 0
         self._due_s = 0.0
         self._pictures = None
+        self._drawn_s = 0.0
         mujoco.mj_forward(self.model, self.data)
         self._show_signals()
 
@@ -122,12 +136,15 @@ class ArmEnv:
 
     def _look(self) -> dict[str, NDArray[np.uint8]]:
         """Pictures of the robot cameras; drawn again only if something has moved or changed colour."""
+        if self._pictures is not None and self.time_s < self._drawn_s + self.frame_s - PHYSICS_STEP_S / 2:
+            return dict(self._pictures[1])
+        self._drawn_s = self.time_s
         data = self.data
         poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, self.model.geom_rgba)
         # Scenes are drawn from single precision: what is equal in it gives the same picture.
         drawn_from = b"".join(pose.astype(np.float32).tobytes() for pose in poses)
         if self._pictures is None or self._pictures[0] != drawn_from:
-            self._pictures = drawn_from, {name: self.render(name) for name in CAMERA_NAMES}
+            self._pictures = drawn_from, {name: self.render(name) for name in self.cameras}
         return dict(self._pictures[1])
 
     def render(self, camera: str, px: int | None = None) -> NDArray[np.uint8]:
@@ -208,17 +225,26 @@ class ArmEnv:
         rgba = self.model.geom_rgba
         rgba[self.model.geom("lamp").id] = LAMP_RED_RGBA if self._referee.lamp_red else LAMP_GREEN_RGBA
         if self.task != "origin":
-            panel = self._referee.panel
-            rgba[self.model.geom("panel").id] = GREY_RGBA if panel == GREY else CUE_RGBA[panel]
+            self._light("panel", self._referee.panel, dark_rgba(self.task))
         self._show_decoy(self._referee.decoy)
+
+    def _light(self, name: str, side: int, dark: tuple[float, ...]) -> None:
+        """Let panel or decoy show what says `side`, or be `dark` for GREY."""
+        rgba = self.model.geom_rgba
+        if self.task != "glyph":
+            rgba[self.model.geom(name).id] = dark if side == GREY else CUE_RGBA[side]
+            return
+        rgba[self.model.geom(name).id] = dark if side == GREY else glyphs.CARD_RGBA
+        for geom, colour in glyphs.colours(name, None if side == GREY else self._glyphs[side]).items():
+            rgba[self.model.geom(geom).id] = colour or HIDDEN_RGBA
 
     def _show_decoy(self, decoy: Decoy | None) -> None:
         geom = self.model.geom("decoy").id
+        if self.task != "origin":
+            self._light("decoy", GREY if decoy is None else decoy.side, HIDDEN_RGBA)
+            return
         if decoy is None:
             self.model.geom_rgba[geom] = HIDDEN_RGBA
-            return
-        if self.task != "origin":
-            self.model.geom_rgba[geom] = CUE_RGBA[decoy.side]
             return
         self.model.geom_rgba[geom] = PART_DECOY_RGBA
         self.model.geom_pos[geom] = (*(np.array(layout.BIN_XY[decoy.side]) + decoy.part_offset), layout.PART_HALF)
@@ -233,6 +259,11 @@ class ArmEnv:
         half_yaw = self._draws.part_yaw / 2
         pose = [x + dx, y + dy, layout.PART_HALF, np.cos(half_yaw), 0, 0, np.sin(half_yaw)]
         self.data.qpos[self._part_at : self._part_at + 7] = pose
+
+    def _place_cue(self, scenario: Scenario) -> None:
+        offset = scenario.cue_offset_m()
+        for geom, xy in self._cue_xy.items():
+            self.model.geom_pos[geom, :2] = xy + offset
 
     def _dress_scene(self, draws: Draws) -> None:
         for i, item in enumerate(draws.distractors):

@@ -25,6 +25,10 @@ TARGET_HEIGHT = 0.15
 
 PANEL_XY = (1.0, 0.0)
 PANEL_HALF = (0.12, 0.15)
+SMALL_PANEL_HALF = (0.016, 0.016)
+"""A fortieth of what the overhead camera sees across."""
+SMALL_CUE_REACH = (0.06, 0.16)
+"""How far off the panel's place a small cue may lie."""
 DECOY_PANEL_XY = (0.195, -0.505)
 LAMP_XY = (1.0, -0.42)
 LAMP_RADIUS = 0.11

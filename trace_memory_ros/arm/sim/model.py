@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 
-from trace_memory_ros.arm.sim import layout
+from trace_memory_ros.arm.sim import glyphs, layout
 from trace_memory_ros.arm.sim.names import ARMS, TASK_NAMES
 
 PHYSICS_STEP_S = 0.005
@@ -100,7 +100,7 @@ def mjcf(task: str) -> str:
     )
     return f"""\
 <mujoco model="trace_memory_arm">
-{_HEADER}  <worldbody>
+{_HEADER}{_meshes(task)}  <worldbody>
 {_ROOM}    {_fixtures(task)}
     {arms}
 {_PART}  </worldbody>
@@ -149,12 +149,28 @@ def _arm(arm: str, side: int) -> str:
     </body>"""
 
 
+def panel_half(task: str) -> tuple[float, float]:
+    """Half the panel's sizes, m."""
+    return {"small_colour": layout.SMALL_PANEL_HALF, "glyph": glyphs.CARD_HALF}.get(task, layout.PANEL_HALF)
+
+
+def dark_rgba(task: str) -> tuple[float, ...]:
+    """What the panel is like while it shows nothing."""
+    return glyphs.CARD_RGBA if task == "glyph" else GREY_RGBA
+
+
+def _meshes(task: str) -> str:
+    return f"  <asset>{glyphs.mesh()}</asset>\n" if task == "glyph" else ""
+
+
 def _fixtures(task: str) -> str:
     """Everything fixed to the table that the task needs, plus placeholders for distractors."""
     parts = [_tray("bin_left", layout.BIN_XY[0]), _tray("bin_right", layout.BIN_XY[1])]
     if task != "origin":
         parts = [_tray("tray", layout.TRAY_XY)]
-        parts.append(_slab("panel", layout.PANEL_XY, layout.PANEL_HALF, GREY_RGBA))
+        parts.append(_slab("panel", layout.PANEL_XY, panel_half(task), dark_rgba(task)))
+    if task == "glyph":
+        parts.append(glyphs.geoms("panel", layout.PANEL_XY, 0.012, " ".join(str(c) for c in HIDDEN_RGBA)))
     parts.append(_lamp())
     for name, (x, y) in zip(("target_left", "target_right"), layout.TARGET_XY, strict=True):
         for suffix, radius, height, rgba in (
@@ -187,15 +203,17 @@ def _decoy(task: str) -> str:
             f'<geom name="decoy" type="box" pos="0.1 0.1 {half}" euler="0 0 0.1" size="{half} {half} {half}"'
             f' material="part" rgba="{hidden}"/>'
         )
-    (x, y), (dx, dy) = layout.DECOY_PANEL_XY, layout.PANEL_HALF
-    return f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
+    (x, y), (dx, dy) = layout.DECOY_PANEL_XY, panel_half(task)
+    slab = f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
+    return slab + (glyphs.geoms("decoy", (x, y), 0.005, hidden) if task == "glyph" else "")
 
 
 def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: tuple[float, ...]) -> str:
     """A glowing rectangle in a dark frame."""
     (x, y), (dx, dy) = xy, half
     return (
-        f'<geom type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004" material="joint"/>'
+        f'<geom name="{name}_frame" type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004"'
+        ' material="joint"/>'
         f'<geom name="{name}" type="box" pos="{x} {y} 0.009" size="{dx} {dy} 0.003" {_glow(rgba)}/>'
     )
 

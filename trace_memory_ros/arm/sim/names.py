@@ -10,6 +10,8 @@ ACTION_NAMES: tuple[str, ...] = JOINT_NAMES + SUCTION_NAMES
 CAMERA_NAMES: tuple[str, ...] = ("overhead", "left_wrist", "right_wrist")
 ONE_CUE_TASKS: tuple[str, ...] = ("origin", "colour")
 """Pick a part, remember one cue, place it left or right; checkpoints of these are shipped."""
-TASK_NAMES: tuple[str, ...] = (*ONE_CUE_TASKS, "sequence")
+DETAIL_TASKS: tuple[str, ...] = ("small_colour", "glyph")
+"""As `colour`, with a cue that is small in the image."""
+TASK_NAMES: tuple[str, ...] = (*ONE_CUE_TASKS, "sequence", *DETAIL_TASKS)
 """A task's place is part of its seeding: append only."""
 PERIOD_S = 0.1

@@ -136,7 +136,7 @@ class Referee(ABC):
 
 
 class PartReferee(Referee):
-    """`origin` and `colour`: the part is picked, carried round, and the first target that it enters is the branch."""
+    """One cue: the part is picked, carried round, and the first target that it enters is the branch."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, STAGES)
@@ -159,14 +159,14 @@ class PartReferee(Referee):
     def _show(self, cup: Position, holding: bool) -> None:
         if not self.cue_visible:
             return
-        if self.scenario.task == "colour":
-            self.cue_visible = self._time_s < self._cue_off_s
-        else:
+        if self.scenario.task == "origin":
             self.cue_visible = not (holding and abs(cup[1]) < layout.MERGED_Y)
+        else:
+            self.cue_visible = self._time_s < self._cue_off_s
         self._light_panel()
 
     def _light_panel(self) -> None:
-        lit = self.scenario.task == "colour" and self.cue_visible
+        lit = self.scenario.task != "origin" and self.cue_visible
         self.panel = self.scenario.cue if lit else GREY
 
     def _follow_part(self, part: Position, holding: bool) -> None:

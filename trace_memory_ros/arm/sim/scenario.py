@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim import events
+from trace_memory_ros.arm.sim import events, layout
 from trace_memory_ros.arm.sim.model import DISTRACTOR_SHAPES
-from trace_memory_ros.arm.sim.names import JOINT_NAMES, TASK_NAMES
+from trace_memory_ros.arm.sim.names import DETAIL_TASKS, JOINT_NAMES, TASK_NAMES
 from trace_memory_ros.arm.sim.seeding import generator
 
 FloatArray = NDArray[np.float64]
@@ -107,6 +107,12 @@ class Scenario:
         pauses = np.concatenate([[self.draws().station_pause_s], events.later_pauses(self.task, self.seed, self.laps)])
         pauses[0, events.LONG_PAUSE_STATION] += self.extra_pause_s
         return pauses
+
+    def cue_offset_m(self) -> FloatArray:
+        """How far off the panel's place a small cue lies in this scene `(2,)`; large ones always lie there."""
+        if self.task not in DETAIL_TASKS:
+            return np.zeros(2)
+        return generator(self.task, self.seed, "panel").uniform(-1.0, 1.0, 2) * layout.SMALL_CUE_REACH
 
     def decoy_events(self) -> tuple[events.Decoy, ...]:
         """The decoys of this episode, from task, seed and laps alone."""

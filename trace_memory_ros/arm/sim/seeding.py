@@ -7,7 +7,7 @@ import numpy as np
 from trace_memory_ros.arm.sim.names import TASK_NAMES
 
 # A purpose's place is part of its seeding: append only.
-_PURPOSES = ("episode", "noise", "laps", "decoys", "show", "mix")
+_PURPOSES = ("episode", "noise", "laps", "decoys", "show", "mix", "glyph", "panel")
 
 
 def generator(task: str, seed: int, purpose: str) -> np.random.Generator:

@@ -55,7 +55,7 @@ def left_turns(task: str) -> float:
 
 
 def _carry_part(scenario: Scenario) -> list[Waypoint]:
-    px, py = layout.TRAY_XY if scenario.task == "colour" else layout.BIN_XY[scenario.cue]
+    px, py = layout.BIN_XY[scenario.cue] if scenario.task == "origin" else layout.TRAY_XY
     tx, ty = layout.TARGET_XY[scenario.cue]
     start = [
         Waypoint("start", layout.START_XYZ, 0.0, 0.0, 0.07),

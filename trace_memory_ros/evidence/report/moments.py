@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from trace_memory_ros.evidence.report.moment_chart import moment_chart
+from trace_memory_ros.evidence.report.seen import seen_picture
 from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation
 from trace_memory_ros.evidence.verdict import change_without
 from trace_memory_ros.observation.frames import Cameras
@@ -18,7 +19,11 @@ Shown = tuple[EpisodeEvidence, AttributionEvidence]
 
 
 class Moment(NamedTuple):
-    """A decision as the page shows it. right: None where no label or no decision is there."""
+    """A decision as the page shows it. right: None where no label or no decision is there.
+
+    seen: address of the picture that the memory saw at the moment that matters most, seen_s into the episode; empty
+    where there are no frames.
+    """
 
     episode: str
     label: str | None
@@ -26,11 +31,16 @@ class Moment(NamedTuple):
     right: bool | None
     svg: str
     caption: str
+    seen: str
+    seen_s: float
 
 
-def moments_of(evaluation: Evaluation, frames_of: FramesOf) -> list[Moment]:
-    """The shown decisions, drawn; `frames_of` is asked for the frames of these alone."""
-    return [_moment(place, *shown, frames_of) for place, shown in enumerate(shown_decisions(evaluation))]
+def moments_of(evaluation: Evaluation, frames_of: FramesOf, seen_px: int | None = None) -> list[Moment]:
+    """The shown decisions, drawn; `frames_of` is asked for the frames of these alone.
+
+    seen_px: side of what the memory sees; None for that of the frames.
+    """
+    return [_moment(place, *shown, frames_of, seen_px) for place, shown in enumerate(shown_decisions(evaluation))]
 
 
 def shown_decisions(evaluation: Evaluation) -> list[Shown]:
@@ -51,8 +61,11 @@ def _strength(shown: Shown) -> float:
     return change_without(strongest)
 
 
-def _moment(place: int, episode: EpisodeEvidence, attribution: AttributionEvidence, frames_of: FramesOf) -> Moment:
-    frames = frames_of(episode)
+def _moment(
+    place: int, episode: EpisodeEvidence, attribution: AttributionEvidence, frames_of: FramesOf, seen_px: int | None
+) -> Moment:
+    frames, strongest = frames_of(episode), attribution.strongest
+    tick = attribution.branch_tick if strongest is None else strongest.tick
     label, decision = attribution.label, attribution.decision
     return Moment(
         episode.name,
@@ -61,6 +74,8 @@ def _moment(place: int, episode: EpisodeEvidence, attribution: AttributionEviden
         None if label is None or decision is None else label == decision,
         moment_chart(episode, attribution, frames, f"moment{place}"),
         _caption(attribution) + ("" if frames else " The camera frames of this episode are no longer there."),
+        seen_picture(frames, tick, seen_px or min(one.px for one in frames.values())) if frames else "",
+        float(episode.timeline.time_s[tick]),
     )
 
 

@@ -39,10 +39,16 @@ def no_frames(episode: EpisodeEvidence) -> Cameras | None:
     return None
 
 
-def write_report(out_dir: Path, command: str, evaluation: Evaluation, frames_of: FramesOf = no_frames) -> Path:
+def write_report(
+    out_dir: Path,
+    command: str,
+    evaluation: Evaluation,
+    frames_of: FramesOf = no_frames,
+    seen_px: int | None = None,
+) -> Path:
     """Write `<out_dir>/index.html`, which needs no other file and no network; returns its path.
 
-    frames_of: asked for the frames of the few episodes that are shown.
+    frames_of: asked for the frames of the few episodes that are shown. seen_px: side of what the memory sees of them.
     """
     figures = evaluation.figures or figures_of(evaluation.episodes)
     model, found = evaluation.model, verdict(evaluation)
@@ -54,7 +60,7 @@ def write_report(out_dir: Path, command: str, evaluation: Evaluation, frames_of:
         verdict=found,
         tone=tone(found),
         expectations=list(_expectations(evaluation, figures)),
-        moments=moments_of(evaluation, frames_of),
+        moments=moments_of(evaluation, frames_of, seen_px),
         charts=_charts(evaluation, figures),
         captions=_captions(evaluation),
         figures=figures,

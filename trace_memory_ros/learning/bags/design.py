@@ -39,6 +39,8 @@ START_SHARE = 0.2
 STAGE_STEPS_WITHOUT_BRANCHES = 150
 WRITES = 30
 """Writes per episode at which the delays of the arm tasks are learned."""
+MEMORY = "gru"
+"""What held on fresh bags of every robot where there were few to train on (docs/how-to/training.md)."""
 WINDOW = PathWindow()
 """Of the path, that addresses are signatures of: that of a whole episode is a fingerprint of it."""
 _ROUNDS = 40
@@ -125,7 +127,7 @@ def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
 
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
-    memory = chosen(given, "memory", "trace")
+    memory = chosen(given, "memory", MEMORY)
     return {
         "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},

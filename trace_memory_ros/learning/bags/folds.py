@@ -20,21 +20,22 @@ from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.optimise import Feed
 from trace_memory_ros.learning.processes import ALONE
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.run_config import BagsSection, RunConfig
+from trace_memory_ros.learning.run_config import NONE, BagsSection, RunConfig
 from trace_memory_ros.learning.stage_times import StageTimes
 from trace_memory_ros.measure.accuracy import LEAST
 
 
 def held_out_decisions(data: BagData, bags: BagsSection) -> int:
-    """Decisions of the episodes that the split of a run would hold out."""
+    """Decisions of the episodes that the split of a run would hold out; where they are to be found, one an episode."""
     held = split(data.episodes, bags.held_out, bags.validation, bags.split_seed).held_out
-    return sum(len(data.episodes[i].answers) for i in held)
+    return sum(len(data.episodes[i].answers) if data.labels else 1 for i in held)
 
 
 def should_fold(data: BagData, config: RunConfig) -> bool:
     """Whether a run cross-validates: there are answers to tell apart, too few to hold out, and a memory to learn."""
     bags = config.bags or BagsSection()
-    few = len(data.labels) > 1 and held_out_decisions(data, bags) < LEAST
+    tells = len(data.labels) > 1 or (not data.labels and bags.decisions != NONE)
+    few = tells and held_out_decisions(data, bags) < LEAST
     memory = small_memory(config.memory.name, config.memory.options)
     return few and bags.cross_validation and bool(list(memory.parameters()))
 
@@ -64,7 +65,10 @@ def cross_validate_run(
         sides = [
             [used[k] for k, e in enumerate(episodes) if (e.scene in folds[fold]) == held] for held in (False, True)
         ]
-        plan = prepare_split(data, recording, options, config.recipe, Split(sides[0], [], sides[1]), given)
+        chosen = Split(sides[0], [], sides[1])
+        plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
+        if not plan.labels:
+            return Trial(None, None)
         return learn_fold(plan.design, plan.data, with_noise(plan.recipe, noise), config.seed, hardware)
 
     def shown(fold: int, noise: float) -> Trial:

@@ -19,9 +19,9 @@ from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_re
 from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.cross_validation import CrossValidation
-from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.demonstration import Demonstration
 from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
+from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import AUTO, NONE, BagsSection, RunConfig, with_values
 from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND

@@ -22,6 +22,9 @@ class MemoryNodeParameters:
         "memory_snapshot.safetensors", "File that ~/snapshot writes and ~/restore reads.", changes="live"
     )
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
+    publish_seen: bool = parameter(
+        False, "Publish what the memory sees at every tick, all cameras side by side at its size, on memory/seen."
+    )
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 
     def __post_init__(self) -> None:

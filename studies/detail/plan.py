@@ -1,0 +1,181 @@
+"""What `bench detail` compares: image sizes, eyes, memories and ways to augment, on two tasks with small cues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from studies.grid import Plan, Run
+from trace_memory_ros.arm.design import arm_design
+from trace_memory_ros.arm.sim.names import DETAIL_TASKS
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.observation.config import ObservationConfig, default_arm
+from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.vision import weights
+
+TASKS = DETAIL_TASKS
+SCHEMA = 1
+IMAGE_PX = 224
+FRAME_S = 0.8
+"""Between two pictures, which makes thirty an episode: every one that a memory might need passes its eyes once."""
+PAIRS, CHOOSING, TESTED = 40, 8, 20
+"""Counterfactual pairs that are learned from, that restarts look at, and that are reported."""
+CHOOSING_SEED, TESTED_SEED = 100_000, 110_000
+DEPTH = 2
+WINDOWS = {"trace": PathWindow()}
+FROZEN = "efficientnet_lite0"
+
+
+@dataclass(frozen=True)
+class Eyes:
+    """What the memory looks through. px: side of its pictures; pooling: how a picture's features become one vector.
+
+    augmented: on `pixels`, by `noise` on kept features, by kept `views`, or not at all (`none`). crop: of the picture,
+    as shares, before it is brought to px; None for all of it.
+    """
+
+    label: str
+    backbone: str
+    px: int
+    pooling: str = "mean"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    augmented: str = "pixels"
+    crop: tuple[float, float, float, float] | None = None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its weights come from a file and stay as they are."""
+        return self.backbone == FROZEN
+
+    @property
+    def kept(self) -> bool:
+        """Whether features are kept on disk."""
+        return self.frozen and self.augmented != "pixels"
+
+
+def _frozen(px: int, stride: int, pooling: str, augmented: str = "none", note: str = "") -> Eyes:
+    label = f"{FROZEN}, stride {stride}, {pooling}{note}, {px} px"
+    return Eyes(label, FROZEN, px, pooling, {"stride": stride}, augmented)
+
+
+SMALL = tuple(Eyes(f"small, {px} px", "small", px) for px in (16, 48, 96))
+TOKENS = tuple(_frozen(px, 16, "attention") for px in (16, 48, 96, 224))
+POOLED = _frozen(224, 32, "mean")
+AUGMENTED = (
+    _frozen(96, 16, "attention", "pixels", ", augmented on pixels"),
+    _frozen(96, 16, "attention", "noise", ", noise on features"),
+    _frozen(96, 16, "attention", "views", ", 4 kept views"),
+)
+"""Beside `TOKENS` at this size, which is not augmented."""
+EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, POOLED, *AUGMENTED)}
+MEMORIES = ("gru", "trace", "first_frame")
+BESIDE = (SMALL[0].label, TOKENS[-1].label)
+"""Eyes that must fail and must not: trained first, and with the other memories too."""
+ONE_SEED = tuple(eyes.label for eyes in AUGMENTED)
+"""Eyes that are too dear for more than the first seed of the first task."""
+
+
+def _eyes(run: Run) -> str:
+    return parts_of(run.row)[0].label
+
+
+def rows() -> tuple[str, ...]:
+    """Rows of the table, what must be shown first."""
+    first = [row_of(label, MEMORIES[0]) for label in EYES]
+    others = [row_of(label, memory) for memory in MEMORIES[1:] for label in BESIDE]
+    return (*first, *others)
+
+
+def row_of(eyes: str, memory: str) -> str:
+    """The row of eyes with a memory."""
+    return f"{eyes}; {memory}"
+
+
+def parts_of(row: str) -> tuple[Eyes, str]:
+    """Eyes and memory of a row."""
+    eyes, _, memory = row.partition("; ")
+    return EYES[eyes], memory
+
+
+RECIPE = Recipe(
+    pairs=PAIRS,
+    validation_pairs=CHOOSING,
+    memory_first=MemoryFirst(
+        clock_factors=(8.0, 4.0, 2.0, 1.0),
+        stage_steps=200,
+        settle_steps=50,
+        check_pairs=CHOOSING,
+        batch_pairs=4,
+        reads=6,
+        shares=ReadShares(near_branch=0.9),
+        attempts=1,
+    ),
+)
+STRENGTHS = {
+    # Kept features are the images' as they are.
+    "none": Augmentation(),
+    "pixels": Augmentation(),
+    "noise": Augmentation(feature_offset=0.1, feature_noise=0.1),
+    "views": Augmentation(views=4),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetailPlan(Plan):
+    """The grid. features: cache of frozen features."""
+
+    recipe: Recipe
+    features: Path
+
+    def runs(self) -> list[Run]:
+        """All trainings, what must be shown first; eyes that are too dear once."""
+        once = (self.seeds[0], self.tasks[0])
+        wanted = [run for run in super().runs() if _eyes(run) not in ONE_SEED or (run.seed, run.task) == once]
+        return sorted(wanted, key=lambda run: (_eyes(run) in ONE_SEED, _eyes(run) not in BESIDE))
+
+    def recipe_of(self, eyes: Eyes) -> Recipe:
+        """How a row is trained."""
+        return replace(self.recipe, augmentation=STRENGTHS[eyes.augmented])
+
+    def trained_by(self, run: Run) -> object:
+        """Design, eyes and recipe."""
+        eyes, memory = parts_of(run.row)
+        design = design_of(eyes, memory)
+        seen = [eyes.px, eyes.crop, eyes.augmented, design.backbone.to_dict(), design.pooling]
+        return [SCHEMA, seen, dict(design.options), self.recipe_of(eyes).to_dict(), self.pairs]
+
+
+def observation_of(eyes: Eyes) -> ObservationConfig:
+    """The overhead camera alone, which is the one that sees the cue, as these eyes look at it."""
+    return replace(recorded(eyes.crop), thumbnail_px=eyes.px)
+
+
+def recorded(crop: tuple[float, float, float, float] | None = None) -> ObservationConfig:
+    """What is recorded."""
+    arm = default_arm()
+    return replace(arm, cameras=(replace(arm.cameras[0], crop=crop),), image_px=IMAGE_PX)
+
+
+def design_of(eyes: Eyes, memory: str) -> Design:
+    """A memory as the arm's tables have it, with these eyes."""
+    design = arm_design(memory, DEPTH, window=WINDOWS.get(memory))
+    return replace(
+        design,
+        observation=observation_of(eyes),
+        backbone=weights.choose(eyes.backbone, eyes.frozen, eyes.options, px=eyes.px),
+        pooling=eyes.pooling,
+        # The policy is built, and never asked in this phase.
+        policy_options={"image_px": 16},
+    )
+
+
+def quick_plan(plan: DetailPlan) -> DetailPlan:
+    """A first look: one seed, the sizes that must fail and must not, few episodes and steps."""
+    short = replace(plan.recipe.memory_first, stage_steps=25, clock_factors=(4.0, 1.0), attempts=1, check_pairs=2)
+    recipe = replace(plan.recipe, pairs=4, validation_pairs=2, memory_first=short)
+    shown = tuple(row_of(label, MEMORIES[0]) for label in BESIDE)
+    kept = tuple(row for row in plan.rows if row in shown) or plan.rows[:1]
+    return replace(plan, seeds=plan.seeds[:1], rows=kept, pairs=2, recipe=recipe)

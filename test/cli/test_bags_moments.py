@@ -1,0 +1,47 @@
+"""`trace-memory bags moments` on a handful of tiny bags."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from learning.tiny_bags import config_file, recording, write_bags
+
+from trace_memory_ros.cli.main import main
+from trace_memory_ros.measure.summary import read_summary
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    places = [
+        "--config",
+        str(folder / "observation.yaml"),
+        "--cache",
+        str(folder / "cache"),
+        "--out",
+        str(folder / "m"),
+    ]
+    return ["bags", "moments", str(folder / "bags"), *places, *more]
+
+
+def test_a_verdict_a_page_and_annotations_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bags(tmp_path / "bags", 4, recording())
+    config_file(tmp_path, recording())
+    assert main(arguments(tmp_path, "--annotate", "found.yaml")) == 0
+    said = capsys.readouterr().out
+    figures = read_summary(tmp_path / "m").figures
+    assert figures["verdict"] in said and figures["episodes"] == 8
+    assert "at most 1% of episodes" in said
+    page = (tmp_path / "m" / "moments.html").read_text(encoding="utf-8")
+    assert figures["verdict"] in page and "8 episodes were compared" in page
+    files = sorted((tmp_path / "bags").glob("*/found.yaml"))
+    assert len(files) == 8
+    assert all(set(yaml.safe_load(file.read_text(encoding="utf-8"))) == {"branches"} for file in files)
+    files[0].write_text("branches: []  # mine\n", encoding="utf-8")
+    assert main(arguments(tmp_path, "--annotate", "found.yaml")) == 1
+    assert "was edited" in capsys.readouterr().err
+
+
+def test_too_few_episodes_are_refused_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bags(tmp_path / "bags", 1, recording())
+    config_file(tmp_path, recording())
+    assert main(arguments(tmp_path)) == 1
+    assert "2 episodes: moments are found by comparing at least 8; record more" in capsys.readouterr().err

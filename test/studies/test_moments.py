@@ -1,0 +1,34 @@
+"""What the study of moments counts."""
+
+from dataclasses import replace
+
+import numpy as np
+from learning.synthetic import pair
+
+from studies.moments.memoryless import peaks
+from studies.moments.scenes import fresh, shown, without_twins
+from studies.moments.training import compare
+
+
+def test_decisions_that_were_found_are_compared_with_annotated_ones() -> None:
+    demos = [demo for seed in range(3) for demo in pair(seed)]
+    moved = [replace(d, decision_ticks=(d.decision_ticks[0] + 4,), answers=(7 + d.answers[0],)) for d in demos]
+    moved[0] = replace(moved[0], decision_ticks=(2, 18), answers=(7, 7))
+    moved[1] = replace(moved[1], answers=(7,))
+    moved[2] = replace(moved[2], decision_ticks=(), answers=())
+    found = compare(moved, demos, 100)
+    assert (found["annotated"], found["within"], found["extra"], found["agree"]) == (6, 5, 1, 4)
+
+
+def test_no_two_episodes_are_of_one_scene() -> None:
+    seeds = [scenario.seed for scenario in [*without_twins("colour", 6), *fresh("colour", 4)]]
+    assert len(set(seeds)) == 10
+    assert all(scenario.cue_stays for scenario in shown(3))
+
+
+def test_peaks_stand_out_and_lie_apart() -> None:
+    rows = [0.01 * np.random.default_rng(seed).random(60) for seed in range(2)]
+    rows[0][20:24] = 5.0
+    rows[0][50:54] = 4.0
+    found = peaks(rows, 100)
+    assert found[1] == [] and [abs(a - b) <= 3 for a, b in zip(found[0], (22, 52), strict=True)] == [True, True]

@@ -1,0 +1,1 @@
+"""Features of a frozen backbone, computed once per image and kept on disk."""

@@ -1,0 +1,33 @@
+"""Views of an image before a frozen backbone: as it is, or perturbed as training perturbs pixels, from a fixed set."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.learning.recipe import Augmentation
+from trace_memory_ros.observation.images import Image
+
+PLAIN = 0
+"""The view of an image as it is, which is what a live memory sees."""
+
+
+def seen(images: Image, rows: NDArray[np.int64], camera: int, view: int, strength: Augmentation) -> Image:
+    """A view of images `(n, P, P, 3)`; view 0 is the images themselves.
+
+    A view has one brightness, one colour gain per camera, alike for every image, and noise drawn per row.
+    """
+    if view == PLAIN:
+        return images
+    gain = 1.0 + strength.brightness * _noise(np.random.default_rng([view]), ())
+    gain = gain + strength.colour_gain * _noise(np.random.default_rng([view, camera]), (3,))
+    grain = np.stack([_noise(np.random.default_rng([view, camera, int(row)]), images.shape[1:]) for row in rows])
+    perturbed = images * gain + 255.0 * strength.pixel_noise * grain
+    return np.rint(np.clip(perturbed, 0.0, 255.0)).astype(np.uint8)
+
+
+def _noise(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Uniform, of unit variance."""
+    return ((rng.random(shape, dtype=np.float32) - 0.5) * math.sqrt(12.0)).astype(np.float32)
