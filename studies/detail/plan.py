@@ -82,6 +82,11 @@ def _eyes(run: Run) -> str:
     return parts_of(run.row)[0].label
 
 
+def _urgency(run: Run) -> tuple[bool, ...]:
+    eyes, memory = parts_of(run.row)
+    return eyes.label in ONE_SEED, memory != MEMORIES[0], eyes.label not in BESIDE, eyes.label == BESIDE[0]
+
+
 def rows() -> tuple[str, ...]:
     """Rows of the table, what must be shown first."""
     first = [row_of(label, MEMORIES[0]) for label in EYES]
@@ -104,12 +109,13 @@ RECIPE = Recipe(
     pairs=PAIRS,
     validation_pairs=CHOOSING,
     memory_first=MemoryFirst(
-        clock_factors=(8.0, 4.0, 2.0, 1.0),
-        stage_steps=200,
-        settle_steps=50,
+        clock_factors=(16.0, 4.0, 1.0),
+        stage_steps=400,
+        settle_steps=25,
         check_pairs=CHOOSING,
-        batch_pairs=4,
-        reads=6,
+        # Few reads and many scenes: what is seen costs, and a scene shows its cue once.
+        batch_pairs=12,
+        reads=4,
         shares=ReadShares(near_branch=0.9),
         attempts=1,
     ),
@@ -134,7 +140,7 @@ class DetailPlan(Plan):
         """All trainings, what must be shown first; eyes that are too dear once."""
         once = (self.seeds[0], self.tasks[0])
         wanted = [run for run in super().runs() if _eyes(run) not in ONE_SEED or (run.seed, run.task) == once]
-        return sorted(wanted, key=lambda run: (_eyes(run) in ONE_SEED, _eyes(run) not in BESIDE))
+        return sorted(wanted, key=_urgency)
 
     def recipe_of(self, eyes: Eyes) -> Recipe:
         """How a row is trained."""

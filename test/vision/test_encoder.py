@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
+from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
 
 CONFIG = EncoderConfig(cameras=3, visual_width=10, state_width=6, channels=4)
 
@@ -60,3 +61,18 @@ def test_config_survives_and_refuses() -> None:
         EncoderConfig.from_dict({"camera": 3})
     with pytest.raises(ConfigError, match=r"thumbnail_px = 0"):
         EncoderConfig(cameras=3, thumbnail_px=0)
+
+
+def test_pooling_standardises_by_the_pictures_it_was_calibrated_with() -> None:
+    torch.manual_seed(0)
+    pool = Pool("attention", places=9, width=5, out=8)
+    scale, centre = torch.tensor([1.0, 100.0, 1e-2, 1.0, 0.0]), torch.tensor([0.0, 50.0, 3.0, -1.0, 2.0])
+    raw = torch.randn(64, 9, 5)
+    tokens = raw * scale + centre
+    pool.calibrate(Features(tokens, tokens.mean(dim=1)))
+    standard = Pool("attention", places=9, width=5, out=8)
+    standard.load_state_dict(pool.state_dict() | {"centre": torch.zeros(5), "spread": torch.ones(5)})
+    normal = (raw - raw.mean(dim=(0, 1))) / raw.std(dim=(0, 1))
+    normal[..., 4] = 0.0
+    expected = standard(Features(normal, normal.mean(dim=1)))
+    assert torch.allclose(pool(Features(tokens, tokens.mean(dim=1))), expected, atol=1e-4)

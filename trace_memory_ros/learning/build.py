@@ -45,8 +45,9 @@ from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision import registry as backbones
+from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
-from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
 
 Pairs = Sequence[tuple[Demonstration, Demonstration]]
 
@@ -269,7 +270,21 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 
 
 @torch.no_grad()
+def _calibrate_eyes(agent: Agent, builder: BatchBuilder, episodes: int = 8, ticks: int = 6) -> None:
+    """Standardise what frozen eyes give by pictures of the training split; those of trained ones will change."""
+    pool = agent.encoder.pool
+    if not (isinstance(pool, Pool) and agent.encoder.config.backbone.frozen):
+        return
+    chosen = builder.data.episodes[:episodes]
+    reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]
+    batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=False)
+    seen = batch.reads.thumbnails
+    pool.calibrate(seen if isinstance(seen, Features) else agent.encoder.features(seen))
+
+
+@torch.no_grad()
 def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
+    _calibrate_eyes(agent, builder)
     if type(agent.memory).calibrate is Memory.calibrate:
         return
     indices = list(range(min(episodes, len(builder.data.episodes))))

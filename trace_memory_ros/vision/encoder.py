@@ -17,6 +17,8 @@ from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 
 POOLINGS = ("mean", "attention")
+LEAST_SPREAD = 1e-3
+"""What a feature is divided by at least."""
 SIZES = ("cameras", "thumbnail_px", "state_dim", "visual_width", "state_width", "channels")
 
 
@@ -136,13 +138,20 @@ class Pool(nn.Module):
     """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
 
     Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
+    centre, spread `(d,)`: of each feature over many pictures, by `calibrate`; what is rare then stands out from the
+    first step, however small it is in the picture.
     """
+
+    centre: Tensor
+    spread: Tensor
 
     def __init__(self, pooling: str, places: int, width: int, out: int, heads: int = 8) -> None:
         super().__init__()
         self.pooling = pooling
         self.norm = nn.LayerNorm(width)
         self.map = nn.Linear(width, out)
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("spread", torch.ones(width))
         if pooling == "attention":
             self.heads = heads if out % heads == 0 else 1
             self.place = nn.Parameter(0.02 * torch.randn(places, out))
@@ -150,12 +159,22 @@ class Pool(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         if self.pooling == "mean":
-            mapped: Tensor = self.map(self.norm(features.pooled))
-            return mapped
-        tokens = self.map(self.norm(features.tokens))
+            return self._mapped(features.pooled)
+        tokens = self._mapped(features.tokens)
         weights = self.scores(torch.tanh(tokens + self.place)).softmax(dim=-2)
         parts = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
+
+    @torch.no_grad()
+    def calibrate(self, features: Features) -> None:
+        """Standardise features by those of the pictures given."""
+        seen = (features.pooled if self.pooling == "mean" else features.tokens).flatten(0, -2)
+        self.centre.copy_(seen.mean(dim=0))
+        self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
+
+    def _mapped(self, values: Tensor) -> Tensor:
+        mapped: Tensor = self.map(self.norm((values - self.centre) / self.spread))
+        return mapped
 
 
 def pixels_of(images: NDArray[np.uint8]) -> Tensor:
