@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShar
 from trace_memory_ros.observation.config import ObservationConfig, default_arm
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.vision import weights
+from trace_memory_ros.vision.config import BackboneConfig
 
 TASKS = DETAIL_TASKS
 SCHEMA = 1
@@ -165,13 +167,20 @@ def recorded(crop: tuple[float, float, float, float] | None = None) -> Observati
     return replace(arm, cameras=(replace(arm.cameras[0], crop=crop),), image_px=IMAGE_PX)
 
 
+@cache
+def _backbone(label: str) -> BackboneConfig:
+    """Of eyes by their label; finding and hashing its weights takes half a second."""
+    eyes = EYES[label]
+    return weights.choose(eyes.backbone, eyes.frozen, eyes.options, px=eyes.px)
+
+
 def design_of(eyes: Eyes, memory: str) -> Design:
     """A memory as the arm's tables have it, with these eyes."""
     design = arm_design(memory, DEPTH, window=WINDOWS.get(memory))
     return replace(
         design,
         observation=observation_of(eyes),
-        backbone=weights.choose(eyes.backbone, eyes.frozen, eyes.options, px=eyes.px),
+        backbone=_backbone(eyes.label),
         pooling=eyes.pooling,
         # The policy is built, and never asked in this phase.
         policy_options={"image_px": 16},
