@@ -24,8 +24,8 @@ from trace_memory_ros.observation.frames import at
 
 STAYS, BEFORE, AFTER = "colour_shown", "colour_before", "origin_after"
 CONTROLS = (STAYS, BEFORE, AFTER)
-"""The panel stays lit; episodes that end 2 s before the branch; episodes that begin 3 s after it."""
-BEFORE_TICKS, AFTER_TICKS = 20, 30
+"""The panel stays lit; episodes that end 2 s before the branch; episodes that begin 1 s after it."""
+BEFORE_TICKS, AFTER_TICKS = 20, 10
 Finder = Callable[[Sequence[Demonstration]], tuple[list[Demonstration], str]]
 
 

@@ -75,6 +75,8 @@ def test_a_table_pools_decisions_and_is_as_unsure_as_its_seeds(tmp_path: Path) -
     assert row["validation"] is None and row["minutes"] == 2.0
     assert "0.83 (50/60, 0.12 to 1.00)" in sweep.markdown([row])
     json.dumps(row)
+    few = {**row, "held_out": {**held, "right": 9, "count": 12}}
+    assert sweep.cells(few)[3] == "9/12 right, too few to tell"
 
 
 @pytest.mark.parametrize(

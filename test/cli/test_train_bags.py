@@ -199,7 +199,7 @@ def test_training_from_bags_loads_no_simulator(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert "torch" in loaded
-    assert {"mujoco", "trace_memory_ros.arm", "rclpy", "matplotlib"} & set(loaded) == set()
+    assert {"mujoco", "trace_memory_ros.arm", "rclpy"} & set(loaded) == set()
 
 
 @pytest.mark.parametrize(

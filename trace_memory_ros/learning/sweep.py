@@ -16,6 +16,7 @@ import yaml
 from trace_memory_ros.files import plain
 from trace_memory_ros.files.strict import ConfigError, require_int
 from trace_memory_ros.learning.run_config import read_file
+from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.statistics import t_interval, wilson_interval
 from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summary
 
@@ -188,6 +189,8 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 def _accuracy_text(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "not judged"
+    if found["count"] < LEAST:
+        return f"{found['right']}/{found['count']} right, too few to tell"
     low, high = found["ci95"]
     return f"{found['value']:.2f} ({found['right']}/{found['count']}, {low:.2f} to {high:.2f})"
 
