@@ -59,3 +59,11 @@ def test_a_file_that_is_cut_short_meanwhile_is_named(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(ValueError, match="was cut short"):
         stored[6]
+
+
+def test_rows_may_be_single_numbers(tmp_path: Path) -> None:
+    numbers = np.arange(5, dtype=np.float64)
+    np.save(tmp_path / "numbers.npy", numbers)
+    stored = StoredArray(tmp_path / "numbers.npy")
+    assert stored[3] == 3.0
+    assert np.array_equal(stored[[4, 0]], [4.0, 0.0])

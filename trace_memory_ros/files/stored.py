@@ -56,7 +56,8 @@ class StoredArray:
         """Rows by a number, a slice or an array, as an array of memory."""
         chosen = np.arange(len(self))[rows]
         out = np.empty((*chosen.shape, *self.shape[1:]), self.dtype)
-        flat, size = out.reshape(-1, *self.shape[1:]), math.prod(self.shape[1:]) * self.dtype.itemsize
+        numbers = math.prod(self.shape[1:])
+        flat, size = out.reshape(chosen.size, numbers), numbers * self.dtype.itemsize
         file = os.open(self.path, os.O_RDONLY)
         try:
             for target, row in zip(flat, chosen.reshape(-1).tolist(), strict=True):
