@@ -61,7 +61,7 @@ class StoredArray:
         file = os.open(self.path, os.O_RDONLY)
         try:
             for target, row in zip(flat, chosen.reshape(-1).tolist(), strict=True):
-                self._read(file, memoryview(target).cast("B"), self._begin + row * size)
+                self._read(file, target.data.cast("B"), self._begin + row * size)
         finally:
             os.close(file)
         return out
