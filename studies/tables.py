@@ -64,8 +64,10 @@ def _two_level(shares: Sequence[Sequence[bool]]) -> Interval:
     return Interval(*percentiles(drawn, (2.5, 97.5)))
 
 
-def with_interval(figures: Figures | None, name: str = "success") -> str:
-    """`0.93 (0.81-0.98)`; empty where nothing was measured."""
+def with_interval(figures: Figures | float | None, name: str = "success") -> str:
+    """`0.93 (0.81-0.98)`; empty where nothing was measured, a share alone where a summary holds no count."""
+    if isinstance(figures, float):
+        return f"{figures:.2f}"
     return f"{figures[name]:.2f} ({figures['ci95'][0]:.2f}-{figures['ci95'][1]:.2f})" if figures else ""
 
 

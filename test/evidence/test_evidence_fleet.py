@@ -154,7 +154,7 @@ def test_films_come_from_the_cache_of_decoded_bags(
     plan = FleetPlan(model, recording(), tmp_path)
     frames = frames_of(plan, expected.episodes[0])
     assert frames is not None
-    assert frames.cameras == ("eye_0",)
+    assert tuple(frames) == ("eye_0",)
     assert len(next(iter(frames.values()))) == expected.episodes[0].ticks
     assert frames_of(plan, replace(expected.episodes[0], bag=str(bags[0].parent / "broken"))) is None
 

@@ -39,7 +39,7 @@ def trained(bags: Path, command: Path, run: Run) -> Path:
     short = ["--memory", "gru", "--steps", "2", "--chunk", "4", "--held-out", "0.34"]
     done = run([command, "train", bags / "bags", *places, *short])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "checkpoint and summary.json in" in done.stdout
+    assert "checkpoint, summary and page in" in done.stdout
     return bags / "model"
 
 

@@ -169,7 +169,7 @@ def test_only_held_images_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     prepare = samples.prepare
     for module in (samples, compressed):
-        monkeypatch.setattr(module, "prepare", lambda pixels, px: made.append(px) or prepare(pixels, px))
+        monkeypatch.setattr(module, "prepare", lambda pixels, px, crop: made.append(px) or prepare(pixels, px, crop))
     observer = Observer(CONFIG, defer=True)
     ticks = []
     for k in range(31):
@@ -186,7 +186,7 @@ def test_only_held_images_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_image_that_two_ticks_hold_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     prepare = samples.prepare
-    monkeypatch.setattr(samples, "prepare", lambda pixels, px: made.append(px) or prepare(pixels, px))
+    monkeypatch.setattr(samples, "prepare", lambda pixels, px, crop: made.append(px) or prepare(pixels, px, crop))
     reader = samples.SampleReader(CONFIG, defer=True)
     sample = reader.image("a", bytes(12 * 16 * 3), "rgb8", 12, 16, 48, 0)
     assert isinstance(sample, samples.Deferred)
