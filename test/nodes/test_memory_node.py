@@ -71,6 +71,8 @@ def test_a_condition_per_tick_with_everything_filled(robot: Robot) -> None:
     assert set(condition.input_stamps_ns) == {robot.now_ns}
     assert [c.wrote for c, _ in answers] == [True, False, True, False]
     assert record.header == condition.header
+    assert record.instance == condition.instance == answers[0][0].instance > 0
+    assert not condition.restored
     assert record.write_count == 2
     assert record.state_bytes == answers[0][1].state_bytes > 0
     assert {"align", "encode", "signature", "memory", "publish"} == set(record.stage_names)

@@ -18,7 +18,7 @@ STAMP_NS = 1_800_000_000_123_456_789
 ROW = np.array([0.25, 0.75], dtype=np.float32)
 CONDITION = Condition(
     2, 9, STAMP_NS, ConditionStatus.STALE, "why", "trace", "ab", np.arange(6, dtype=np.float32).reshape(2, 3), ROW, ROW,
-    ROW[:0], True, {"front": STAMP_NS - 77},
+    ROW[:0], True, {"front": STAMP_NS - 77}, 2**53 - 1, True, 12,
 )  # fmt: skip
 RECORD = TickRecord("slot", ROW, ROW, ROW, 1.0, 0.5, True, 2.0, 0.1, 0.2, 0.3, 4, 5, 6.0, 7, 8, 9, {"encode": 1.5})
 SEEN = Observation(9, STAMP_NS, {}, None, {"front": STAMP_NS - 77}, {"hand": "silent"})
@@ -50,6 +50,7 @@ def test_a_condition_comes_back_from_either() -> None:
     ):
         back = condition_of(message)
         assert (back.stamp_ns, back.status, back.input_stamps_ns) == (STAMP_NS, 1, CONDITION.input_stamps_ns)
+        assert (back.instance, back.restored, back.gap_ticks) == (2**53 - 1, True, 12)
         np.testing.assert_array_equal(back.tokens, CONDITION.tokens)
 
 

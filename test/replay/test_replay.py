@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import numpy as np
 import pytest
 from fixtures import tiny_checkpoint
 from replay.simulated_live import SimulatedLive
-from rosbags.rosbag2 import Reader
+from rosbags.rosbag2 import Reader, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS
+from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.bags.writer import STORAGES
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.cli.replay import default_out
 from trace_memory_ros.observation.config import default_arm
@@ -22,6 +25,7 @@ from trace_memory_ros.replay.bag_replay import STAGES_TIMED, Replay, ReplayError
 from trace_memory_ros.replay.live_run import HeldSamples, RecordedTicks, live_conditions
 from trace_memory_ros.replay.output_bag import replay_to_bag
 from trace_memory_ros.replay.parity import Parity, compare, distance
+from trace_memory_ros.replay.recorded_conditions import earlier_definition
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
@@ -275,6 +279,41 @@ def test_a_difference_is_found(recorded: tuple[Path, list[Condition]]) -> None:
     holed = compare(conditions, conditions[:40] + conditions[41:])
     assert (holed.identical, holed.within, holed.beyond) == (False, 1, 0)
     assert not compare([], []).identical
+
+
+def test_other_instances_are_no_difference_and_a_restored_one_goes_on(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path
+) -> None:
+    _, conditions = recorded
+    live = [replace(condition, instance=7) for condition in conditions]
+    live[40:] = [replace(condition, instance=8, restored=True) for condition in live[40:]]
+    assert compare(live, conditions).identical
+    emptied = [replace(condition, restored=False) for condition in live]
+    assert compare(emptied, conditions).compared == 40
+
+
+@pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
+def test_conditions_of_before_instances_are_read(
+    recorded: tuple[Path, list[Condition]], tmp_path: Path, storage: str
+) -> None:
+    """With their definition in the bag, and without any, as rosbag2 wrote sqlite before Jazzy."""
+    _, conditions = recorded
+    store = get_typestore(Stores.ROS2_JAZZY)
+    store.register(get_types_from_msg(earlier_definition(), CONDITION))
+    kind = store.types[CONDITION]
+    with Writer(tmp_path / "bag", version=9, storage_plugin=STORAGES[storage]) as bag:
+        connection = bag.add_connection("memory/condition", CONDITION, typestore=store)
+        for condition in conditions[:5]:
+            message = condition_to_message(condition, list(condition.input_stamps_ns))
+            values = {name: getattr(message, name) for name in kind.__dataclass_fields__ if name != "__msgtype__"}
+            bag.write(connection, condition.stamp_ns, store.serialize_cdr(kind(**values), CONDITION))
+    if storage == "sqlite3":
+        with sqlite3.connect(next((tmp_path / "bag").glob("*.db3"))) as file:
+            file.execute("DELETE FROM message_definitions")
+    with BagReader(tmp_path / "bag") as reader:
+        found = live_conditions(reader, RecordingConfig(default_arm()))
+    assert [(c.instance, c.episode, c.tick) for c in found] == [(0, c.episode, c.tick) for c in conditions[:5]]
+    np.testing.assert_array_equal(found[4].tokens, conditions[4].tokens)
 
 
 def test_distances_of_odd_arrays() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +32,8 @@ from trace_memory_ros.runtime.message_fields import TickReport
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 SHORT_ID = 12
+INSTANCE_BITS = 53
+"""Every viewer of messages shows such a number exactly."""
 LONG_AGO_NS = 0
 """A wall time at which no tick is late: only the deadline may give up an input."""
 
@@ -59,6 +62,7 @@ class MemoryNode(ManagedNode):
         self._runtime.warm_up()
         config = self._runtime.config.observation
         config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
+        self._instance = secrets.randbits(INSTANCE_BITS)
         self._streams = [stream.name for stream in config.inputs]
         self._observer = Observer(config)
         self._health = Health()
@@ -166,6 +170,7 @@ class MemoryNode(ManagedNode):
     def _tick(self, observation: Observation, align_ms: float) -> None:
         observation = replace(observation, tick=self._first_tick + observation.tick)
         condition, record = self._runtime.tick(observation)
+        condition = replace(condition, instance=self._instance)
         self._next_tick = observation.tick + 1
         begun = time.perf_counter()
         self._conditions.publish(conversion.condition_message(condition, self._streams))

@@ -18,7 +18,8 @@ from trace_memory_ros.bags.ticks import SpanTicks
 from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.replay.live_run import CONDITION_TOPIC, RecordedTicks, condition_in, live_conditions
+from trace_memory_ros.replay.live_run import CONDITION_TOPIC, RecordedTicks, live_conditions, stretch_of
+from trace_memory_ros.replay.recorded_conditions import RecordedConditions
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
 from trace_memory_ros.runtime.memory_runtime import STAGES, MemoryRuntime
 
@@ -181,6 +182,7 @@ class Replay:
         whole = [EpisodeSpan(str(self.bag), 0, self.reader.begin_ns, self.reader.end_ns)]
         topic = self.recording.topic(CONDITION_TOPIC)
         recorded = topic in self.reader.topics and self.reader.topics[topic].type_names == (CONDITION,)
+        self._recorded = RecordedConditions(self.reader.topics[topic].definition if recorded else "")
         handlers = {topic: self._take_live} if recorded else {}
         for span in self._episodes() if self._reset else whole:
             ticks = SpanTicks(self.reader, self.recording, span, handlers)
@@ -212,27 +214,35 @@ class Replay:
             self.report.faults.append(text + "held by then is unknown; record from before the reset")
 
     def _run(self, source: Any, counters: Mapping[str, StreamCounters]) -> Iterator[ReplayedTick]:
-        """Tick after tick, each stage on its own clock; a live episode's number begins a new one."""
+        """Tick after tick, each stage on its own clock; another live episode or instance begins a new one."""
         stage_s, clock = self.report.stage_s, time.perf_counter
-        source, episode, first_ns, last_ns = iter(source), None, None, 0
+        source, stretch, first_ns, last_ns = iter(source), None, None, 0
         while True:
             begun, read_s = clock(), stage_s["read"]
             live, observation = next(source, (None, None))
             stage_s["decode"] += clock() - begun - (stage_s["read"] - read_s)
             if observation is None:
                 break
-            if live is not None and live.episode != episode:
-                self._begin_episode()
+            if live is not None and stretch_of(live) != stretch:
+                self._begin_stretch(live)
                 self._add_stretch(first_ns, last_ns)
-                episode, first_ns = live.episode, None
+                stretch, first_ns = stretch_of(live), None
             condition, record = self._runtime.tick(observation)
             for name, spent_ms in record.stage_ms.items():
                 stage_s[name] += 1e-3 * spent_ms
             if live is not None:
-                condition = replace(condition, episode=live.episode)
+                condition = _as_of(condition, live)
             first_ns, last_ns = observation.stamp_ns if first_ns is None else first_ns, observation.stamp_ns
             yield ReplayedTick(observation, condition, record, self.reader.log_ns, counters, live)
         self._add_stretch(first_ns, last_ns)
+
+    def _begin_stretch(self, live: Condition) -> None:
+        """A restored memory goes on with what it had; the replay's has also what lay in the gap."""
+        if not (live.restored and self.report.episodes):
+            self._begin_episode()
+        elif live.gap_ticks:
+            text = f"{self.bag}: at tick {live.tick} memory_node was restored from a snapshot and lacks the "
+            self.report.faults.append(text + f"{live.gap_ticks} ticks before; the replay's memory does not")
 
     def _begin_episode(self) -> None:
         if self.report.episodes:
@@ -245,9 +255,16 @@ class Replay:
 
     def _take_live(self, raw: RawMessage) -> None:
         try:
-            self.live.append(condition_in(raw))
+            self.live.append(self._recorded.read(raw))
         except ValueError as error:
             self.report.faults.append(f"{self.bag}: {error}")
+
+
+def _as_of(condition: Condition, live: Condition) -> Condition:
+    """The replay's condition under the numbers of the live run that it follows."""
+    return replace(
+        condition, instance=live.instance, episode=live.episode, restored=live.restored, gap_ticks=live.gap_ticks
+    )
 
 
 def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> RecordingConfig:

@@ -9,18 +9,15 @@ from itertools import groupby
 
 from trace_memory_ros.bags.decode import Feeder
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.messages import CONDITION
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.bags.storage import RawMessage
-from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.observation.alignment import AlignedTick, Sample, Verdict, hold_fault
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.content import Content, VideoPacket
 from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
+from trace_memory_ros.replay.recorded_conditions import RecordedConditions
 from trace_memory_ros.runtime.condition import Condition
-from trace_memory_ros.runtime.message_fields import condition_of
 
 CONDITION_TOPIC = "memory/condition"
 LOST_AFTER_NS = 1_000_000_000
@@ -33,20 +30,11 @@ def live_conditions(reader: BagReader, recording: RecordingConfig) -> list[Condi
     if topic not in reader.topics:
         return []
     try:
-        return [condition_in(raw) for raw in reader.messages([topic])]
+        conditions = RecordedConditions(reader.topics[topic].definition)
+        return [conditions.read(raw) for raw in reader.messages([topic])]
     except ValueError as error:
         remedy = "restore the bag from a copy, or replay it without the recorded conditions"
         raise BagFault(reader.path, str(error), f"topic {topic}", remedy) from error
-
-
-def condition_in(raw: RawMessage) -> Condition:
-    """The condition in a recorded message. Raises ValueError where it is of another type or damaged."""
-    if raw.type_name != CONDITION:
-        raise ValueError(f"message on {raw.topic} is {raw.type_name}, needed is {CONDITION}")
-    try:
-        return condition_of(typestore().deserialize_cdr(bytes(raw.data), CONDITION))
-    except Exception as error:  # whatever rosbags makes of damaged bytes
-        raise ValueError(f"condition on {raw.topic} logged at {raw.log_ns} ns cannot be read ({error})") from error
 
 
 class HeldSamples:
@@ -137,6 +125,11 @@ def lost(stream: str, stamp_ns: int) -> str:
     )
 
 
+def stretch_of(condition: Condition) -> tuple[int, int]:
+    """The instance and episode of a condition: a memory that was restored begins its ticks anew."""
+    return condition.instance, condition.episode
+
+
 class RecordedTicks:
     """Iterate once over a live run's conditions, each with the observation that it was made of.
 
@@ -146,7 +139,7 @@ class RecordedTicks:
     def __init__(self, reader: BagReader, recording: RecordingConfig, conditions: Sequence[Condition]) -> None:
         self._reader = reader
         self._recording = recording
-        self._episodes = [list(group) for _, group in groupby(conditions, lambda condition: condition.episode)]
+        self._episodes = [list(group) for _, group in groupby(conditions, stretch_of)]
         self.missed = 0
 
     def __iter__(self) -> Iterator[tuple[Condition, Observation]]:

@@ -96,7 +96,7 @@ def distance(one: FloatArray, other: FloatArray) -> float:
 
 
 def compare(live: Iterable[Condition], replayed: Iterable[Condition]) -> Parity:
-    """Match two runs by episode, counted from each one's first, and stamp."""
+    """Match two runs by episode, counted from each one's first, and stamp; instances may differ."""
     ones, others = _by_key(live), _by_key(replayed)
     parity = Parity(live=len(ones), replayed=len(others))
     common = sorted(ones.keys() & others.keys())
@@ -108,9 +108,12 @@ def compare(live: Iterable[Condition], replayed: Iterable[Condition]) -> Parity:
 
 
 def _by_key(conditions: Iterable[Condition]) -> dict[tuple[int, int], Condition]:
+    """By number of the episode, which a restored memory goes on with, and stamp."""
     found: dict[tuple[int, int], Condition] = {}
-    episodes: dict[int, int] = {}
+    episodes: dict[tuple[int, int], int] = {}
+    number = 0
     for condition in conditions:
-        number = episodes.setdefault(condition.episode, len(episodes))
+        new = number if condition.restored else len(set(episodes.values()))
+        number = episodes.setdefault((condition.instance, condition.episode), new)
         found[number, condition.stamp_ns] = condition
     return found

@@ -21,7 +21,10 @@ class ConditionStatus(IntEnum):
 
 @dataclass(frozen=True)
 class Condition:
-    """One tick's memory condition; shapes as in `MemoryCondition.msg`."""
+    """One tick's memory condition; shapes as in `MemoryCondition.msg`.
+
+    instance: of the node that made it, 0 in a replay; restored, gap_ticks: as in the message.
+    """
 
     episode: int
     tick: int
@@ -36,6 +39,9 @@ class Condition:
     address: FloatArray
     wrote: bool
     input_stamps_ns: dict[str, int]
+    instance: int = 0
+    restored: bool = False
+    gap_ticks: int = 0
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,11 @@ def condition_fields(condition: Condition, streams: Sequence[str]) -> Fields:
     """MemoryCondition's fields but the header; `streams` in configured order, without a held sample stamp -1."""
     count, width = condition.tokens.shape if condition.tokens.ndim == 2 else (0, 0)
     return {
+        "instance": condition.instance,
         "episode": condition.episode,
         "tick": condition.tick,
+        "restored": condition.restored,
+        "gap_ticks": condition.gap_ticks,
         "status": int(condition.status),
         "reason": condition.reason,
         "mechanism": condition.mechanism,
@@ -65,6 +68,7 @@ def diagnostics_fields(
     """MemoryDiagnostics' fields but the header; `streams` in configured order."""
     condition, record = report.condition, report.record
     return {
+        "instance": condition.instance,
         "episode": condition.episode,
         "tick": condition.tick,
         "status": int(condition.status),
@@ -98,7 +102,10 @@ def diagnostics_fields(
 
 
 def condition_of(message: Any) -> Condition:
-    """The condition that a MemoryCondition of any maker carries. Raises ValueError where its numbers don't fit N, d."""
+    """The condition that a MemoryCondition of any maker carries. Raises ValueError where its numbers don't fit N, d.
+
+    One recorded before conditions had an instance is of instance 0.
+    """
     count, width = int(message.token_count), int(message.token_width)
     tokens = np.asarray(message.tokens, dtype=np.float32)
     if tokens.size != count * width:
@@ -123,6 +130,9 @@ def condition_of(message: Any) -> Condition:
             for name, held in zip(message.input_names, message.input_stamps_ns, strict=True)
             if held != NO_SAMPLE
         },
+        instance=int(getattr(message, "instance", 0)),
+        restored=bool(getattr(message, "restored", False)),
+        gap_ticks=int(getattr(message, "gap_ticks", 0)),
     )
 
 

@@ -133,4 +133,4 @@ class EpisodeHistory:
 
 
 def _identity(message: MemoryDiagnostics) -> tuple[object, ...]:
-    return message.episode, message.mechanism, message.model_id
+    return message.instance, message.episode, message.mechanism, message.model_id
