@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
 from trace_memory_ros.nodes.conversion import header
+from trace_memory_ros.nodes.memory.findings import Finding, Level, worst
 
 RECENT_S = 3.0
 """A fault seen within this time is current; older ones stay listed as past."""
@@ -48,6 +49,32 @@ class Health:
 
     def entries(self) -> list[KeyValue]:
         return [KeyValue(key=f"fault: {self._source[t]}", value=f"{t} ({n} times)") for t, n in self._count.items()]
+
+
+def status_array(node: Node, findings: Sequence[Finding], health: Health) -> DiagnosticArray:
+    """The node's own status, the worst of all and of what is current in `health`, then one per part."""
+    found = worst(list(findings))
+    current = health.current
+    if current and found.level == Level.OK:
+        found = Finding("", Level.WARN, current[-1])
+    name = node.get_fully_qualified_name().strip("/")
+    own = DiagnosticStatus(level=_byte(found.level), name=name, message=found.message, values=health.entries())
+    if found.level == Level.OK:
+        own.message = "working"
+    parts = [
+        DiagnosticStatus(
+            level=_byte(finding.level),
+            name=f"{name}: {finding.part}",
+            message=finding.message,
+            values=[KeyValue(key=key, value=value) for key, value in finding.values.items()],
+        )
+        for finding in findings
+    ]
+    return DiagnosticArray(header=header(time.time_ns()), status=[own, *parts])
+
+
+def _byte(level: Level) -> bytes:
+    return bytes([level])
 
 
 def diagnostic_array(node: Node, health: Health, values: Mapping[str, str], error: str = "") -> DiagnosticArray:

@@ -23,6 +23,8 @@ from trace_memory_ros.observation.content import (
     VideoPacket,
 )
 
+Waited = Callable[[str, float], None]
+"""Called before that with the stream and how long, in ms, its message had waited in this node's queues."""
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""
 
@@ -30,6 +32,8 @@ _REFUSALS = {
     Verdict.DUPLICATE: "a sample with the stamp of the one before was refused: stamp every sample when it is taken",
     Verdict.OUT_OF_ORDER: "a sample stamped before an earlier one was refused: one publisher per topic, rising stamps",
     Verdict.AHEAD: "a sample stamped far ahead of the other streams was refused: stamp all streams by one clock",
+    Verdict.UNSTAMPED: "a sample with a stamp of zero was refused: let the driver fill header.stamp, or train with "
+    "stamp: received",
     Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
 }
 
@@ -51,14 +55,23 @@ class InputSubscriptions:
     """One subscription per stream of `config`; a message goes to `sink`, then `after` is called.
 
     A stream that is stamped when received gets the time that the transport gave the message where it was sent: the same
-    one in every node, so that two nodes mean the same sample by it. Raises ConfigError for a message type whose package
-    is not there, and for such a stream on simulated time.
+    one in every node, so that two nodes mean the same sample by it. A header's stamp of zero is refused. Raises
+    ConfigError for a message type whose package is not there, and for such a stream on simulated time.
     """
 
-    def __init__(self, node: Node, config: ObservationConfig, reliability: str, sink: Sink, after: After) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: ObservationConfig,
+        reliability: str,
+        sink: Sink,
+        after: After,
+        waited: Waited = lambda stream, wait_ms: None,
+    ) -> None:
         _check_clock(node, config)
         self._sink = sink
         self._after = after
+        self._waited = waited
         self._reliability = reliability
         self.subscriptions: list[Any] = [self._subscribe(node, stream) for stream in config.inputs]
 
@@ -66,20 +79,20 @@ class InputSubscriptions:
         camera = isinstance(stream, CameraConfig)
         content = _PICTURES[stream.transport] if isinstance(stream, CameraConfig) else Live
         profile = (qos.sensor if camera else qos.state)(self._reliability)
-        name, sink, after = stream.name, self._sink, self._after
+        name, sink, after, waited = stream.name, self._sink, self._after, self._waited
+        by_transport = stream.stamp == "received"
 
-        def take(message: Any, stamp: int) -> None:
-            after(name, sink.push(name, stamp, time.monotonic_ns(), content(message)), stamp)
-
-        def on_stamped(message: Any) -> None:
-            take(message, header_stamp_ns(message))
-
-        def on_received(message: Any, info: Any) -> None:
-            take(message, int(info["source_timestamp"]))
+        def take(message: Any, info: Any) -> None:
+            received_ns = info["received_timestamp"]
+            waited(name, (time.time_ns() - received_ns) / 1e6 if received_ns else float("nan"))
+            stamp = int(info["source_timestamp"]) if by_transport else header_stamp_ns(message)
+            verdict = Verdict.UNSTAMPED
+            if stamp:
+                verdict = sink.push(name, stamp, time.monotonic_ns(), content(message))
+            after(name, verdict, stamp)
 
         kind = message_class(stream.message_type, f"stream {name!r} on {stream.topic}")
-        callback = on_received if stream.stamp == "received" else on_stamped
-        return node.create_subscription(kind, stream.topic, callback, profile)
+        return node.create_subscription(kind, stream.topic, take, profile)
 
 
 def _check_clock(node: Node, config: ObservationConfig) -> None:

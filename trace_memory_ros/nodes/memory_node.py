@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.task import Future as RosFuture
 from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, parameters, qos
 from trace_memory_ros.nodes.deadline import DrainedDeadline
-from trace_memory_ros.nodes.health import Health, diagnostic_array
+from trace_memory_ros.nodes.health import Health, status_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions, refusal
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
+from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
-from trace_memory_ros.nodes.memory.snapshot_file import read_snapshot, write_snapshot
+from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering, Ticked
+from trace_memory_ros.nodes.memory.watches import Watches
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
 from trace_memory_ros.observation.frames import side_by_side
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.runtime.condition import ConditionStatus
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.message_fields import TickReport
 from trace_memory_ros.runtime.shipped import find_checkpoint
@@ -36,6 +40,7 @@ INSTANCE_BITS = 53
 """Every viewer of messages shows such a number exactly."""
 LONG_AGO_NS = 0
 """A wall time at which no tick is late: only the deadline may give up an input."""
+NOT_CONFIGURED = "memory_node is not configured"
 
 
 class MemoryNode(ManagedNode):
@@ -45,29 +50,43 @@ class MemoryNode(ManagedNode):
 
     def __init__(self) -> None:
         self._inputs: InputSubscriptions | None = None
+        self._continuity: Continuity | None = None
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
         super().__init__("memory_node")
-        for name, handler in (
-            ("reset", self._on_reset),
-            ("snapshot", self._on_snapshot),
-            ("restore", self._on_restore),
-        ):
-            self.create_service(Trigger, f"~/{name}", handler)
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self.create_service(Trigger, "~/restore", self._on_restore)
+        # Of a group of its own, so that ticks go on while it waits for the disk.
+        self.create_service(Trigger, "~/snapshot", self._on_snapshot, callback_group=MutuallyExclusiveCallbackGroup())
 
     def configure(self) -> None:
         """Load the checkpoint, run a few ticks so that the first real one is as fast as all others, open the topics."""
         settings = parameters.read(self, MemoryNodeParameters)
-        self._runtime = MemoryRuntime.from_checkpoint(find_checkpoint(settings.checkpoint))
-        self._runtime.warm_up()
-        config = self._runtime.config.observation
+        runtime = MemoryRuntime.from_checkpoint(find_checkpoint(settings.checkpoint))
+        runtime.warm_up()
+        self._continuity = Continuity(settings.keeping, self.get_fully_qualified_name(), runtime)
+        config = runtime.config.observation
         config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
-        self._instance = secrets.randbits(INSTANCE_BITS)
+        self._config = config
         self._streams = [stream.name for stream in config.inputs]
-        self._observer = Observer(config)
-        self._health = Health()
+        self._remembering = Remembering(
+            runtime,
+            Observer(config),
+            self._continuity,
+            secrets.randbits(INSTANCE_BITS),
+            settings.on_clock_jump,
+            self._fault,
+        )
+        self._watches = Watches(config, settings.stream_timeout_s)
         self._deadline = DrainedDeadline(self, self._on_deadline)
-        self._restart()
+        self._look_anew()
+        self._open(settings)
+        self.get_logger().info(
+            f"{runtime.config.mechanism} memory of model {runtime.model_id[:SHORT_ID]}, "
+            f"streams {', '.join(_called(stream) for stream in config.inputs)}"
+        )
+
+    def _open(self, settings: MemoryNodeParameters) -> None:
         self._conditions = self.create_lifecycle_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
         self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
@@ -76,22 +95,26 @@ class MemoryNode(ManagedNode):
             self._seen = self.create_lifecycle_publisher(Image, "memory/seen", qos.DIAGNOSTICS)
         made = (self._conditions, self._records, self._diagnostics, self._seen)
         self._publishers_made = [publisher for publisher in made if publisher is not None]
-        self._inputs = InputSubscriptions(self, config, settings.reliability, self._observer, self._after_input)
+        self._inputs = InputSubscriptions(
+            self, self._config, settings.reliability, self._remembering.observer, self._after_input, self._waited
+        )
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline.timer, report]
-        self.get_logger().info(
-            f"{self._runtime.config.mechanism} memory of model {self._runtime.model_id[:SHORT_ID]}, "
-            f"streams {', '.join(_called(stream) for stream in config.inputs)}"
-        )
 
     def activate(self) -> None:
-        """Begin an episode."""
-        self._runtime.reset()
-        self._restart()
+        """Begin an episode, or go on with the one that a fault ended."""
+        self._remembering.recover()
+        self._look_anew()
+        continuity = self._remembering.continuity
+        if continuity.lost:
+            self._fault(MEMORY, f"memory: {continuity.story}")
+        else:
+            self.get_logger().info(f"memory {continuity.story}")
 
     def deactivate(self) -> None:
-        """No more ticks."""
+        """No more ticks; the episode has ended."""
         self._deadline.set(None)
+        self._remembering.end()
 
     def release(self) -> None:
         """Close the topics."""
@@ -99,55 +122,77 @@ class MemoryNode(ManagedNode):
             self.destroy_timer(timer)
         self.drop_entities(self._publishers_made, self._inputs.subscriptions if self._inputs else [])
         self._timers_made, self._publishers_made, self._inputs = [], [], None
+        if self._continuity is not None:
+            self._continuity.close()
+            self._continuity = None
 
-    def _restart(self, first_tick: int = 0) -> None:
-        """Observe anew: the clock camera's next sample is the next tick, numbered `first_tick`."""
-        self._observer.reset()
-        self._first_tick = self._next_tick = first_tick
+    def _look_anew(self) -> None:
         self._health = Health()
         self._deadline.set(None)
-        self._status = ConditionStatus.OK
-        self._reason = ""
+        self._watches.begin(time.monotonic_ns())
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response.success = self.configured
-        response.message = "memory_node is not configured"
-        if self.configured:
-            self._runtime.reset()
-            self._restart()
-            response.message = "a new episode begins with the next image"
-            self.get_logger().info(response.message)
-        return response
+        if not self.configured:
+            return _answer(response, False, NOT_CONFIGURED)
+        self._remembering.begin()
+        self._look_anew()
+        self.get_logger().info("a new episode begins with the next image")
+        return _answer(response, True, "a new episode begins with the next image")
 
-    def _on_snapshot(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        return self._with_file(
-            response, "snapshot written to", lambda path: write_snapshot(path, self._runtime, self._next_tick)
-        )
+    async def _on_snapshot(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """The disk is waited for beside the ticks."""
+        if not self.configured:
+            return _answer(response, False, NOT_CONFIGURED)
+        path, remembering = self._snapshot_path(), self._remembering
+        written = remembering.continuity.write(path, remembering.next_tick, remembering.last_stamp_ns, time.time_ns())
+        try:
+            await self._done(written)
+        except OSError as error:
+            self.get_logger().error(str(error))
+            return _answer(response, False, str(error))
+        return _answer(response, True, f"snapshot written to {path}")
 
     def _on_restore(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        return self._with_file(
-            response, "memory restored from", lambda path: self._restart(read_snapshot(path, self._runtime))
-        )
-
-    def _with_file(self, response: Trigger.Response, what: str, action: Callable[[Path], None]) -> Trigger.Response:
-        path = Path(self.get_parameter("snapshot_path").value).expanduser().absolute()
+        if not self.configured:
+            return _answer(response, False, NOT_CONFIGURED)
+        path = self._snapshot_path()
         try:
-            if not self.configured:
-                raise ValueError("memory_node is not configured")
-            action(path)
-            response.success, response.message = True, f"{what} {path}"
-            self.get_logger().info(response.message)
+            self._remembering.take_over(path)
         except (OSError, ValueError) as error:
-            response.success, response.message = False, str(error)
-            self.get_logger().error(response.message)
-        return response
+            self.get_logger().error(str(error))
+            return _answer(response, False, str(error))
+        self._look_anew()
+        return _answer(response, True, f"memory restored from {path}")
+
+    async def _done(self, written: Future[None]) -> None:
+        """Wait beside all other callbacks. Raises what `written` carries."""
+        waiting: RosFuture[None] = RosFuture()
+
+        def wake(_: Future[None]) -> None:
+            waiting.set_result(None)
+            if self.executor is not None:
+                self.executor.wake()
+
+        written.add_done_callback(wake)
+        await waiting
+        written.result()
+
+    def _snapshot_path(self) -> Path:
+        return Path(self.get_parameter("snapshot_path").value).expanduser().absolute()
+
+    def _waited(self, stream: str, wait_ms: float) -> None:
+        self._watches.ticks.came(wait_ms)
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         if not self.active:
             return
         text = refusal(stream, verdict)
+        self._watches.streams[stream].came(time.monotonic_ns(), text)
         if text:
             self._fault(stream, text)
+        if verdict is Verdict.UNSTAMPED:
+            self._remembering.observer.count_unstamped(stream)
+            return
         self._deadline.note_input()
         self._advance(LONG_AGO_NS)
 
@@ -157,32 +202,29 @@ class MemoryNode(ManagedNode):
 
     def _advance(self, now_ns: int) -> None:
         """Run the ticks that are complete, or late at wall time `now_ns`, then set the next deadline."""
-        begun = time.perf_counter()
-        observations = self._observer.poll(now_ns)
-        align_ms = 1e3 * (time.perf_counter() - begun)
-        for observation in observations:
-            self._tick(observation, align_ms)
-        for text in (*self._observer.faults, *self._observer.aligner.stuck.values()):
+        for ticked in self._remembering.ticks(now_ns):
+            self._publish(ticked)
+            self._remembering.keep()
+        observer = self._remembering.observer
+        for text in (*observer.faults, *observer.aligner.stuck.values()):
             if text not in self._health.faults:
                 self._fault(text.partition(":")[0], text)
-        self._deadline.set(self._observer.aligner.wake_ns)
+        self._deadline.set(None if self._remembering.stopped else observer.aligner.wake_ns)
 
-    def _tick(self, observation: Observation, align_ms: float) -> None:
-        observation = replace(observation, tick=self._first_tick + observation.tick)
-        condition, record = self._runtime.tick(observation)
-        condition = replace(condition, instance=self._instance)
-        self._next_tick = observation.tick + 1
+    def _publish(self, ticked: Ticked) -> None:
+        condition, observation = ticked.condition, ticked.observation
         begun = time.perf_counter()
         self._conditions.publish(conversion.condition_message(condition, self._streams))
         published_ns = time.monotonic_ns()
-        for stream, text in observation.faults.items():
-            self._fault(stream, text)
-        self._status, self._reason = condition.status, condition.reason
-        stages = {"align": align_ms, **record.stage_ms, "publish": 1e3 * (time.perf_counter() - begun)}
+        stages = {"align": ticked.align_ms, **ticked.record.stage_ms, "publish": 1e3 * (time.perf_counter() - begun)}
         newest_ns = observation.newest_arrival_ns
         latency_ms = (published_ns - newest_ns) / 1e6 if newest_ns >= 0 else float("nan")
-        report = TickReport(condition, record, observation, stages, latency_ms)
-        counters = self._observer.counters
+        self._watches.ticks.ticked(condition, published_ns, latency_ms, (time.time_ns() - observation.stamp_ns) / 1e6)
+        self._watches.held(observation)
+        for stream, text in observation.faults.items():
+            self._fault(stream, text)
+        report = TickReport(condition, ticked.record, observation, stages, latency_ms)
+        counters = self._remembering.observer.counters
         self._records.publish(conversion.diagnostics_message(report, self._streams, counters, self._health.faults))
         self._publish_seen(observation)
 
@@ -190,9 +232,8 @@ class MemoryNode(ManagedNode):
         """Show the pictures of a tick that the memory could use; after everything that is waited for."""
         if self._seen is None or not observation.usable:
             return
-        config = self._runtime.config.observation
-        cameras = {name: observation.images[name] for name in config.camera_names}
-        picture = side_by_side(cameras, config.thumbnail_px)
+        cameras = {name: observation.images[name] for name in self._config.camera_names}
+        picture = side_by_side(cameras, self._config.thumbnail_px)
         self._seen.publish(conversion.image_message(picture, observation.stamp_ns, "memory"))
 
     def _fault(self, source: str, text: str) -> None:
@@ -202,16 +243,18 @@ class MemoryNode(ManagedNode):
     def _publish_diagnostics(self) -> None:
         if not self.active:
             return
-        waiting = self._observer.aligner.waiting_for
-        values = {
-            "model_id": self._runtime.model_id,
-            "mechanism": self._runtime.config.mechanism,
-            "status": self._status.name,
-        }
-        values |= {f"{name} received": str(counter.received) for name, counter in self._observer.counters.items()}
-        error = f"condition {self._status.name}: {self._reason}" if self._status != ConditionStatus.OK else ""
-        array = diagnostic_array(self, self._health, values | ({"waiting for": waiting} if waiting else {}), error)
-        self._diagnostics.publish(array)
+        if fault := self._remembering.continuity.fault:
+            self._fault(MEMORY, fault)
+        findings = self._watches.findings(time.monotonic_ns(), time.time_ns(), self._remembering, self._publishers_of)
+        self._diagnostics.publish(status_array(self, findings, self._health))
+
+    def _publishers_of(self, topic: str) -> int:
+        return self.count_publishers(self.resolve_topic_name(topic))
+
+
+def _answer(response: Trigger.Response, success: bool, message: str) -> Trigger.Response:
+    response.success, response.message = success, message
+    return response
 
 
 def _called(stream: StreamConfig) -> str:

@@ -22,10 +22,10 @@ def sensor(reliability: str) -> QoSProfile:
 def state(reliability: str) -> QoSProfile:
     """Joints, odometry and whatever else is small.
 
-    `reliable` loses nothing within a second of 1 kHz. `best_effort` is shallow: a node that cannot keep up with such a
-    stream skips samples of it, and its ticks are not late.
+    Nothing is lost within a second of 1 kHz: memory and policy must find the same samples, and one that skipped some
+    would name, or lack, others. What waits too long is named as overload.
     """
-    return _profile(_reliability(reliability), DurabilityPolicy.VOLATILE, 1000 if reliability == "reliable" else 50)
+    return _profile(_reliability(reliability), DurabilityPolicy.VOLATILE, 1000)
 
 
 def _reliability(name: str) -> ReliabilityPolicy:

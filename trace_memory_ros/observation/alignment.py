@@ -10,8 +10,8 @@ image before it.
 What is bounded: a stream keeps one sample per pending tick, and before t_0 is known those of the horizon, at least 256
 and at most 8192 of them. Samples stamped more than `horizon_ticks` after the next tick are refused, so a wrong stamp or
 a long silence gives at most that many ticks at once. After `fault_after` refusals of a stream in a row, whether it
-jumped back (a restarted simulator) or ahead, `stuck` says so and asks for `reset`: only the caller knows whether the
-episode goes on.
+jumped back (a restarted simulator) or ahead, `stuck` says so; `rupture` tells once all streams have. Only the caller
+knows whether the episode goes on, by `restart`, or another begins, by `reset`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def horizon_of(config: ObservationConfig) -> int:
 class Verdict(Enum):
     """What became of a pushed sample; the first two are held, the others refused.
 
-    LATE: in order, but after a tick it belonged to had fired. AHEAD: stamped beyond the horizon.
+    LATE: in order, but after a tick it belonged to had fired. AHEAD: stamped beyond the horizon. UNSTAMPED: stamped 0,
+    which only subscriptions judge.
     """
 
     ACCEPTED = "accepted"
@@ -47,6 +48,7 @@ class Verdict(Enum):
     DUPLICATE = "duplicate"
     OUT_OF_ORDER = "out of order"
     AHEAD = "ahead"
+    UNSTAMPED = "unstamped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,18 @@ class AlignedTick:
     stamp_ns: int
     samples: Mapping[str, Sample]
     faults: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Rupture:
+    """All streams go on elsewhere on the time axis.
+
+    jump_ns: by how much more their stamps moved than the wall clock. silence: nothing came for a while, and the stamps
+    moved by as much.
+    """
+
+    jump_ns: int
+    silence: bool
 
 
 @dataclass
@@ -91,7 +105,10 @@ class _Lane:
     newest_ns: int = NEVER_NS
     held: Sample | None = None
     pending: deque[tuple[int, Sample]] = field(default_factory=deque)
+    newest_arrival_ns: int = 0
+    refused: Sample | None = None
     refused_in_row: int = 0
+    refused_since_ns: int = 0
     counters: StreamCounters = field(default_factory=StreamCounters)
 
     def queue(self, tick: int, sample: Sample) -> None:
@@ -134,6 +151,13 @@ class HoldAligner:
         self._next = 0
         self._reached_ns: deque[int] = deque()  # arrival of the first sample at or past each tick from `_next` on
 
+    def restart(self) -> None:
+        """As `reset`, but the counters go on."""
+        counters = self.counters
+        self.reset()
+        for name, lane in self._lanes.items():
+            lane.counters = counters[name]
+
     @property
     def counters(self) -> Mapping[str, StreamCounters]:
         """Per stream, in configured order."""
@@ -154,6 +178,20 @@ class HoldAligner:
             for name, lane in self._lanes.items()
             if lane.refused_in_row >= self.fault_after
         }
+
+    @property
+    def rupture(self) -> Rupture | None:
+        """How the time axis broke, once the clock stream keeps being refused and no other goes on as before."""
+        clock = self._lanes[self._clock]
+        refused = clock.refused
+        if clock.refused_in_row < self.fault_after or refused is None or refused.stamp_ns == clock.newest_ns:
+            return None
+        for lane in self._lanes.values():
+            if not lane.refused_in_row and lane.newest_arrival_ns >= clock.refused_since_ns:
+                return None
+        moved_ns = refused.stamp_ns - clock.newest_ns
+        took_ns = refused.arrival_ns - clock.newest_arrival_ns
+        return Rupture(moved_ns - took_ns, 0 < moved_ns and took_ns <= 2 * moved_ns <= 4 * took_ns)
 
     @property
     def waiting_for(self) -> str:
@@ -199,9 +237,12 @@ class HoldAligner:
             lane.counters.rejected += not sample.fault
         else:
             lane.refused_in_row = 0
-            lane.newest_ns = sample.stamp_ns
+            lane.newest_ns, lane.newest_arrival_ns = sample.stamp_ns, sample.arrival_ns
             self._keep(lane, sample, late=verdict is Verdict.LATE)
             return verdict
+        if not lane.refused_in_row:
+            lane.refused_since_ns = sample.arrival_ns
+        lane.refused = sample
         lane.refused_in_row += 1
         return verdict
 

@@ -53,6 +53,12 @@ class Observer:
         self._note(f"{stream}: {fault}")
         return self.aligner.reject(stream, stamp_ns, fault, arrival_ns)
 
+    def count_unstamped(self, stream: str) -> None:
+        """A message without a stamp, which has no place in the stream: counted as rejected."""
+        counters = self.aligner.counters[stream]
+        counters.received += 1
+        counters.rejected += 1
+
     def poll(self, now_ns: int) -> list[Observation]:
         """The observations of all ticks that are due at `now_ns` on the wall clock, in order."""
         observations = [self.reader.observation(tick) for tick in self.aligner.poll(now_ns)]

@@ -1,0 +1,71 @@
+"""All that memory_node's diagnostics tell: its streams, its conditions and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from trace_memory_ros.nodes.memory.continuity import Continuity
+from trace_memory_ros.nodes.memory.findings import Finding, Level
+from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering
+from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
+from trace_memory_ros.nodes.memory.tick_watch import TickWatch
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.observation.types import Observation
+
+
+class Watches:
+    """One watch per stream, one for the conditions; times are ns on the monotonic wall clock.
+
+    timeout_s: how long a stream, or the first condition, may take to come.
+    """
+
+    def __init__(self, config: ObservationConfig, timeout_s: float) -> None:
+        timeout_ns = round(1e9 * timeout_s)
+        self.ticks = TickWatch(config, timeout_ns)
+        self.streams: Mapping[str, StreamWatch] = {
+            stream.name: StreamWatch(stream, config.period_ns, timeout_ns) for stream in config.inputs
+        }
+
+    def begin(self, now_ns: int) -> None:
+        """Look anew."""
+        self.ticks.begin(now_ns)
+        for stream in self.streams.values():
+            stream.begin(now_ns)
+
+    def held(self, observation: Observation) -> None:
+        """What a tick held of every stream."""
+        for name, stream in self.streams.items():
+            held_ns = observation.input_stamps_ns.get(name)
+            age_ms = float("nan") if held_ns is None else (observation.stamp_ns - held_ns) / 1e6
+            stream.held(age_ms, observation.faults.get(name, ""))
+
+    def findings(
+        self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], int]
+    ) -> list[Finding]:
+        """The memory, the conditions, then the streams in configured order. publishers: of a topic."""
+        aligner = remembering.observer.aligner
+        counters = aligner.counters
+        return [
+            self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for),
+            memory_finding(remembering, wall_ns),
+            *(
+                stream.finding(now_ns, counters[name], publishers(stream.config.topic))
+                for name, stream in self.streams.items()
+            ),
+        ]
+
+
+def memory_finding(remembering: Remembering, wall_ns: int) -> Finding:
+    """How this episode's memory began, and whether it is kept."""
+    continuity: Continuity = remembering.continuity
+    runtime, age_s = remembering.runtime, continuity.age_s(wall_ns)
+    message = "; ".join(text for text in (continuity.fault, continuity.story) if text)
+    values = {
+        "mechanism": runtime.config.mechanism,
+        "model_id": runtime.model_id,
+        "instance": str(remembering.instance),
+        "restored": str(continuity.restored).lower(),
+        "gap (ticks)": str(continuity.gap_ticks),
+        "snapshot age (s)": "-" if age_s is None else f"{age_s:.1f}",
+    }
+    return Finding(MEMORY, Level.WARN if continuity.fault or continuity.lost else Level.OK, message, values)
