@@ -39,7 +39,9 @@ def nodes(
     quick = {**model, "diagnostics_rate_hz": 20.0}
     snapshot = {"snapshot_path": str(folder / "snapshot.safetensors")}
     specs = [
-        NodeSpec("memory_node", {**quick, **snapshot, "publish_seen": True}, namespace="memory"),
+        NodeSpec(
+            "memory_node", {**quick, **snapshot, "publish_seen": True, "stream_timeout_s": 0.5}, namespace="memory"
+        ),
         NodeSpec("policy_node", {**quick, "hold_ms": 200, "input_wait_ms": 200}, namespace="policy"),
         NodeSpec(
             "arm_sim_node",

@@ -201,18 +201,77 @@ def test_without_a_good_observation_the_condition_is_invalid_and_empty(robot: Ro
     assert condition.wrote
 
 
-def _says(robot: Robot, level: bytes, word: str) -> bool:
-    status = robot.health.get(MEMORY)
-    return status is not None and status.level == level and word in status.message
+OKAY, WARN, ERROR = b"\x00", b"\x01", b"\x02"
+
+
+def wait_says(robot: Robot, level: bytes, word: str, part: str = "", tick: Callable[[], object] | None = None) -> None:
+    """Wait until /diagnostics say so of the node or a part of it; `tick` is called meanwhile."""
+
+    def says() -> bool:
+        if tick is not None:
+            tick()
+        status = robot.health.get(f"{MEMORY}: {part}" if part else MEMORY)
+        return status is not None and status.level == level and word in status.message
+
+    robot.health.clear()
+    robot.wait(says, f"level {level!r} and {word!r} of {part or MEMORY} in /diagnostics")
+
+
+def test_diagnostics_are_good_while_all_is_and_name_every_stream(robot: Robot) -> None:
+    wait_says(robot, OKAY, "working", tick=lambda: robot.tick(1))
+    for part in (*CAMERAS, "joint_states"):
+        values = {entry.key: entry.value for entry in robot.health[f"{MEMORY}: {part}"].values}
+        assert float(values["rate (Hz)"]) > 1.0
+        assert int(values["received"]) >= 1
+        assert int(values["publishers"]) >= 1
+    values = {entry.key: entry.value for entry in robot.health[f"{MEMORY}: condition"].values}
+    assert all(len(text.split(" / ")) == 3 for key, text in values.items() if "p50" in key)
+    # Whoever stops sending is at fault, though no tick comes that could say so.
+    wait_says(robot, ERROR, "no message on", part="overhead")
+    wait_says(robot, ERROR, "")
+
+
+def test_a_camera_that_never_begins_is_an_error(robot: Robot) -> None:
+    send = lambda: robot.tick(1, skip=("right_wrist",))  # noqa: E731
+    wait_says(robot, ERROR, "'camera/right_wrist/image_raw' yet; it has a publisher", part="right_wrist", tick=send)
+    wait_says(robot, ERROR, "condition INVALID", part="condition", tick=send)
+    wait_says(robot, ERROR, "", tick=send)
+
+
+def test_stamps_of_zero_are_refused_by_name(robot: Robot) -> None:
+    def send() -> None:
+        robot.send_joints(0, posture(1))
+        for camera in CAMERAS:
+            robot.send_image(camera, 0, picture(1))
+
+    for part in (*CAMERAS, "joint_states"):
+        wait_says(robot, ERROR, "stamp of zero was refused", part=part, tick=send)
+    assert 0 not in robot.conditions
+    condition, record = robot.tick(1)
+    assert (condition.tick, condition.status) == (0, OK)
+    assert min(record.input_rejected) >= 3
+
+
+@pytest.mark.parametrize(("hours", "way"), [(1, "ahead"), (-1, "back")])
+def test_a_clock_jump_ends_the_episode_by_name(robot: Robot, hours: int, way: str) -> None:
+    before, _ = robot.tick(1)
+    robot.now_ns += hours * 3600 * 10**9
+    stamps: list[int] = []
+    wait_says(robot, ERROR, f"jumped {way} by 3", "condition", lambda: stamps.append(robot.send_tick(1)))
+    wait_says(robot, ERROR, "jumped", tick=lambda: stamps.append(robot.send_tick(1)))
+    received = lambda part: next(e.value for e in robot.health[f"{MEMORY}: {part}"].values if e.key == "received")  # noqa: E731
+    robot.wait(lambda: received("overhead") == received("joint_states") == str(1 + len(stamps)), "all to be received")
+    assert not any(stamp in robot.conditions for stamp in stamps)
+    robot.reset("memory_node")
+    after, _ = robot.tick(1)
+    assert (after.tick, after.episode, after.instance) == (0, before.episode + 1, before.instance)
 
 
 def test_diagnostics_name_a_current_fault(robot: Robot) -> None:
     robot.tick(1)
     robot.tick(2, joints={})
-    # What was heard last may be of the test before, so level and message are waited for together.
-    robot.wait(lambda: _says(robot, b"\x02", "left_joint_1"), "an error that names left_joint_1 in /diagnostics")
-    robot.tick(3)
-    robot.wait(lambda: _says(robot, b"\x01", ""), "a warning in /diagnostics")
+    wait_says(robot, ERROR, "left_joint_1", tick=lambda: robot.tick(2, joints={}))
+    wait_says(robot, WARN, "", tick=lambda: robot.tick(3))
     assert any(entry.key == "fault: joint_states" for entry in robot.health[MEMORY].values)
 
 

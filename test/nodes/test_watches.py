@@ -1,0 +1,111 @@
+"""Streams and conditions are never called good while something is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from trace_memory_ros.nodes.memory.findings import MS_NS, Level
+from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
+from trace_memory_ros.nodes.memory.tick_watch import TickWatch
+from trace_memory_ros.observation.alignment import StreamCounters
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+
+CONFIG = default_arm()
+CAMERA = CONFIG.cameras[0]
+TIMEOUT_NS = 3_000 * MS_NS
+NONE = np.zeros(0, np.float32)
+GOOD = Condition(1, 3, 0, ConditionStatus.OK, "", "trace", "m", NONE, NONE, NONE, NONE, False, {})
+
+
+def watch() -> StreamWatch:
+    one = StreamWatch(CAMERA, CONFIG.period_ns, TIMEOUT_NS)
+    one.begin(0)
+    return one
+
+
+def judged(one: StreamWatch, now_ms: int, publishers: int = 1) -> tuple[Level, str]:
+    finding = one.finding(now_ms * MS_NS, StreamCounters(), publishers)
+    return finding.level, finding.message
+
+
+def test_a_stream_that_never_comes_is_an_error_after_its_time() -> None:
+    one = watch()
+    assert judged(one, 100)[0] == Level.WARN
+    level, message = judged(one, 3_001, publishers=0)
+    assert level == Level.ERROR
+    assert CAMERA.topic in message
+    assert "start its driver" in message
+    assert "quality of service" in judged(one, 3_002)[1]
+
+
+def test_a_steady_stream_has_its_rate_and_a_silent_one_is_an_error() -> None:
+    one = watch()
+    for ms in range(0, 20_001, 33):
+        one.came(ms * MS_NS, "")
+        if not ms % 990:
+            level, message = judged(one, ms)
+            assert level == Level.OK
+    assert message == "30.3 Hz"
+    assert judged(one, 20_300)[0] == Level.OK
+    level, message = judged(one, 20_400)
+    assert (level, "for over 250 ms" in message) == (Level.ERROR, True)
+
+
+def test_refused_samples_are_a_warning_and_in_a_row_an_error() -> None:
+    one = watch()
+    one.came(1 * MS_NS, "")
+    one.came(2 * MS_NS, "stamped twice")
+    one.came(3 * MS_NS, "")
+    assert judged(one, 4) == (Level.WARN, "stamped twice")
+    for ms in (5, 6, 7):
+        one.came(ms * MS_NS, "stamped zero")
+    assert judged(one, 8) == (Level.ERROR, "stamped zero")
+    one.came(9 * MS_NS, "")
+    one.came(4_000 * MS_NS, "")
+    assert judged(one, 4_001)[0] == Level.OK
+
+
+def test_what_a_tick_could_not_use_is_an_error_of_its_stream() -> None:
+    one = watch()
+    one.came(1 * MS_NS, "")
+    one.held(12.0, "image encoding '8SC3'")
+    assert judged(one, 2) == (Level.ERROR, "image encoding '8SC3'")
+    one.held(12.0, "")
+    assert judged(one, 3)[0] == Level.OK
+
+
+def ticks() -> TickWatch:
+    one = TickWatch(CONFIG, TIMEOUT_NS)
+    one.begin(0)
+    return one
+
+
+def test_conditions_are_good_only_while_they_come_and_are() -> None:
+    one = ticks()
+    assert one.finding(MS_NS, "", "no image").level == Level.WARN
+    assert one.finding(TIMEOUT_NS, "", "no image").message == "no control tick yet: no image"
+    assert one.finding(TIMEOUT_NS, "", "no image").level == Level.ERROR
+    one.ticked(GOOD, 4_000 * MS_NS, 12.5, 30.0)
+    finding = one.finding(4_100 * MS_NS, "", "")
+    assert finding.level == Level.OK
+    assert finding.values["latency (ms) p50 / p99 / max"] == "12.5 / 12.5 / 12.5"
+    assert one.finding(4_100 * MS_NS, "clock jumped", "").level == Level.ERROR
+    assert one.finding(6_000 * MS_NS, "", "").message == "no control tick comes any more: see the streams"
+    stale = replace(GOOD, status=ConditionStatus.STALE, reason="front is old")
+    one.ticked(stale, 6_000 * MS_NS, 12.5, 30.0)
+    assert one.finding(6_001 * MS_NS, "", "").message == "condition STALE: front is old"
+
+
+def test_inputs_that_wait_longer_than_a_tick_are_overload() -> None:
+    one = ticks()
+    one.ticked(GOOD, MS_NS, 12.5, 30.0)
+    for k in range(100):
+        one.came(2.0 if k % 20 else 400.0)
+    assert one.finding(2 * MS_NS, "", "").level == Level.OK
+    for _ in range(20):
+        one.came(150.0)
+    finding = one.finding(2 * MS_NS, "", "")
+    assert (finding.level, finding.message[:40]) == (Level.WARN, "overload: inputs wait for more than 100 ")
