@@ -17,7 +17,7 @@ ROUNDING = 1e-6
 
 
 class Limited(NamedTuple):
-    """targets: `(A,)` within the limits. aims: what they approach. met: limits that the wanted ones were beyond, in words."""
+    """targets: `(A,)` within the limits. aims: what they approach. met: limits that were asked to be passed."""
 
     targets: Values
     aims: Values
