@@ -3,7 +3,7 @@
 import sys
 
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, SetEnvironmentVariable
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PythonExpression
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
@@ -11,6 +11,9 @@ from trace_memory_ros.nodes.launching import managed, rviz, surroundings
 
 TASK = LaunchConfiguration("task")
 NAMESPACE = LaunchConfiguration("namespace")
+# The stamps of a lock-step episode are not the clock's.
+EXPRESSION = ["0 if '", LaunchConfiguration("mode"), "' == 'lockstep' else 500"]
+AGE_LIMIT = {"command_age_limit_ms": ParameterValue(PythonExpression(EXPRESSION), value_type=int)}
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -50,7 +53,7 @@ def generate_launch_description() -> LaunchDescription:
             managed("arm_sim_node", {"task": TASK, "mode": LaunchConfiguration("mode")}),
             # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
             managed("memory_node", {**model, "deadline_ms": 2000}),
-            managed("policy_node", {**model, "input_wait_ms": 2000}),
+            managed("policy_node", {**model, "input_wait_ms": 2000, "trajectory_stamp": "tick", **AGE_LIMIT}),
             managed("marker_node", {}),
             ExecuteProcess(cmd=player, output="screen"),
             rviz(),

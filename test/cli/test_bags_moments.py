@@ -4,22 +4,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from learning.tiny_bags import config_file, recording, write_bags
+from learning.tiny_bags import config_file, places, recording, write_bags
 
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.measure.summary import read_summary
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
-    places = [
-        "--config",
-        str(folder / "observation.yaml"),
-        "--cache",
-        str(folder / "cache"),
-        "--out",
-        str(folder / "m"),
-    ]
-    return ["bags", "moments", str(folder / "bags"), *places, *more]
+    return ["bags", "moments", *places(folder), *more]
 
 
 def test_a_verdict_a_page_and_annotations_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,10 +19,10 @@ def test_a_verdict_a_page_and_annotations_are_left(tmp_path: Path, capsys: pytes
     config_file(tmp_path, recording())
     assert main(arguments(tmp_path, "--annotate", "found.yaml")) == 0
     said = capsys.readouterr().out
-    figures = read_summary(tmp_path / "m").figures
+    figures = read_summary(tmp_path / "out").figures
     assert figures["verdict"] in said and figures["episodes"] == 8
     assert "at most 1% of episodes" in said
-    page = (tmp_path / "m" / "moments.html").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "moments.html").read_text(encoding="utf-8")
     assert figures["verdict"] in page and "8 episodes were compared" in page
     files = sorted((tmp_path / "bags").glob("*/found.yaml"))
     assert len(files) == 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from learning.tiny_bags import ACTIONS, JOINTS, config_file, recording, write_bag, write_bags
+from learning.tiny_bags import ACTIONS, JOINTS, config_file, places, recording, write_bag, write_bags
 
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.learning.bags.training import bags_under, read_bags
@@ -19,16 +19,8 @@ from trace_memory_ros.runtime.clock import EveryTicks
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
-    places = [
-        "--config",
-        str(folder / "observation.yaml"),
-        "--cache",
-        str(folder / "cache"),
-        "--out",
-        str(folder / "c"),
-    ]
     short = ["--memory", "none", "--steps", "3", "--chunk", "4", "--held-out", "0.34"]
-    return ["train", str(folder / "bags"), *places, *short, *more]
+    return ["train", *places(folder), *short, *more]
 
 
 @pytest.fixture
@@ -47,10 +39,10 @@ def test_bags_become_a_checkpoint_and_a_bad_one_is_listed(folder: Path, capsys: 
     assert "cut_off: unusable" in said
     assert "1 of 7 recordings cannot be used" in said
     assert "left 2, right 2" in said
-    figures = read_summary(folder / "c").figures
+    figures = read_summary(folder / "out").figures
     assert figures["training_episodes"] == 4 and figures["held_out_episodes"] == 2
     assert [Path(fault["bag"]).name for fault in figures["failed_bags"]] == ["cut_off"] * len(figures["failed_bags"])
-    config = load(folder / "c").config
+    config = load(folder / "out").config
     assert config.observation == recording(cameras=2).observation
     assert config.actions == recording(cameras=2).actions
     assert config.policy is not None and tuple(config.policy.options["action_names"]) == ACTIONS
@@ -64,7 +56,7 @@ def test_relative_actions_are_learned_and_kept(folder: Path) -> None:
     joints = replace(part, select=JOINTS, relative=True)
     config_file(folder, replace(given, actions=ActionConfig((joints,))))
     assert main(arguments(folder)) == 0
-    loaded = load(folder / "c")
+    loaded = load(folder / "out")
     assert loaded.config.actions == ActionConfig((joints,))
     bags, cache = bags_under([folder / "bags"]), folder / "cache"
     relative, _ = read_bags(bags, replace(given, actions=ActionConfig((joints,))), cache)
@@ -88,12 +80,12 @@ def test_commands_by_another_clock_are_refused(folder: Path, capsys: pytest.Capt
 
 def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(folder)) == 0
-    first = read_summary(folder / "c").figures["model_id"]
-    tensors = load(folder / "c").tensors
+    first = read_summary(folder / "out").figures["model_id"]
+    tensors = load(folder / "out").tensors
     assert main(arguments(folder, "--resume")) == 0
     assert "resumed joint phase at step 3 of 3" in capsys.readouterr().out
     assert first != ""
-    again = load(folder / "c").tensors
+    again = load(folder / "out").tensors
     assert all((tensors[name] == again[name]).all() for name in tensors)
     with_other = [word if word != "3" else "5" for word in arguments(folder, "--resume")]
     assert main(with_other) == 1
@@ -108,8 +100,8 @@ def test_without_annotations_it_says_what_is_left_out(tmp_path: Path, capsys: py
     assert "no branch is annotated" in said
     assert "held-out chunk error" in said
     assert "branch accuracy:" not in said
-    assert read_summary(tmp_path / "c").figures["held_out_branch_accuracy"] is None
-    assert load(tmp_path / "c").config.task == "shelf"
+    assert read_summary(tmp_path / "out").figures["held_out_branch_accuracy"] is None
+    assert load(tmp_path / "out").config.task == "shelf"
 
 
 def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
@@ -122,13 +114,13 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     words = [*arguments(folder), "--recipe", str(recipe), "--set", "recipe.augmentation.shift_px=0"]
     words[words.index("none")] = "gru"
     assert main(words) == 0
-    values = read_file(folder / "c" / FILE)
+    values = read_file(folder / "out" / FILE)
     assert (values["seed"], values["recipe"]["steps"], values["recipe"]["branch_reach"]) == (5, 3, 3)
     assert values["recipe"]["augmentation"]["shift_px"] == 0
     assert values["memory"] == {"name": "gru", "options": {"hidden": 12}, "width": 64, "slots": 8}
-    first = load(folder / "c")
+    first = load(folder / "out")
     back = ["train", str(folder / "bags"), "--config", str(folder / "observation.yaml"), "--out", str(folder / "d")]
-    assert main([*back, "--cache", str(folder / "cache"), "--recipe", str(folder / "c" / FILE)]) == 0
+    assert main([*back, "--cache", str(folder / "cache"), "--recipe", str(folder / "out" / FILE)]) == 0
     assert read_file(folder / "d" / FILE) == values
     again = load(folder / "d")
     assert first.config.clock == again.config.clock == EveryTicks(3)
@@ -154,13 +146,13 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
     assert "2 decisions would be held out, fewer than 20" in said
     assert "fold 4, noise x10: train" in said and "fold 4, noise x1: train" in said
     assert "too few to tell" in said and "held-out branch accuracy" not in said
-    figures = read_summary(tmp_path / "c").figures
+    figures = read_summary(tmp_path / "out").figures
     assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
     folded = figures["cross_validation"]
     assert (folded["folds"], folded["accuracy"]["count"], folded["accuracy"]["claimed"]) == (4, 8, False)
     assert main([*remembering(tmp_path), "--noise", "10,1", "--resume"]) == 0
-    assert read_summary(tmp_path / "c").figures["cross_validation"] == folded
-    noise = read_file(tmp_path / "c" / FILE)["recipe"]["augmentation"]["signature_noise"]
+    assert read_summary(tmp_path / "out").figures["cross_validation"] == folded
+    noise = read_file(tmp_path / "out" / FILE)["recipe"]["augmentation"]["signature_noise"]
     assert noise == pytest.approx(0.05 * folded["noise"])
 
 
@@ -169,7 +161,7 @@ def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.
     said = capsys.readouterr().out
     assert "2 decisions are held out, fewer than 20: how well this decides on other episodes stays unknown" in said
     assert "held-out branch accuracy, never looked at before" in said and "/2 right, too few to tell" in said
-    assert read_summary(folder / "c").figures["cross_validation"] is None
+    assert read_summary(folder / "out").figures["cross_validation"] is None
 
 
 @pytest.mark.parametrize(

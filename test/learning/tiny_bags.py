@@ -55,6 +55,12 @@ def config_file(folder: Path, config: RecordingConfig) -> Path:
     return path
 
 
+def places(folder: Path) -> list[str]:
+    """A command's arguments: the bags of a folder, its configuration, and where the cache and what comes out go."""
+    named = {"--config": "observation.yaml", "--cache": "cache", "--out": "out"}
+    return [str(folder / "bags"), *(word for name, at in named.items() for word in (name, str(folder / at)))]
+
+
 def write_bag(bag: Path, scene: int, side: int, config: RecordingConfig, lost: tuple[int, ...] = ()) -> None:
     """One episode: a colour in the first four images, and at the branch the elbow goes that way.
 

@@ -10,6 +10,7 @@ import pytest
 from fixtures import tiny_checkpoint
 from nodes.robot import Robot
 
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
 
 READY_S = 120.0
@@ -42,7 +43,7 @@ def nodes(
         NodeSpec(
             "memory_node", {**quick, **snapshot, "publish_seen": True, "stream_timeout_s": 0.5}, namespace="memory"
         ),
-        NodeSpec("policy_node", {**quick, "hold_ms": 200, "input_wait_ms": 200}, namespace="policy"),
+        NodeSpec("policy_node", {**quick, **LOCKSTEP, "hold_ms": 200, "input_wait_ms": 200}, namespace="policy"),
         NodeSpec(
             "arm_sim_node",
             {"autostart": True, "command_timeout_s": 60.0},
@@ -51,7 +52,7 @@ def nodes(
         ),
         # In lock-step nothing is late, however slow the machine is.
         NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="loop"),
-        NodeSpec("policy_node", {**model, "input_wait_ms": 10_000}, namespace="loop"),
+        NodeSpec("policy_node", {**model, **LOCKSTEP, "input_wait_ms": 10_000}, namespace="loop"),
     ]
     with NodeGroup(specs, folder / "logs", private_environment(domain_id)) as group:
         group.wait_ready(READY_S)

@@ -16,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import NodeClient
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
 from trace_memory_ros.observation.config import default_arm
 
@@ -62,7 +63,7 @@ def robot(tmp_path: Path, domain_id: int) -> Iterator[FastRobot]:
     patient = {"input_wait_ms": 10_000, "hold_ms": 60_000, "condition_timeout_ms": 60_000}
     specs = [
         NodeSpec("memory_node", model, namespace="fast"),
-        NodeSpec("policy_node", {**model, **patient}, namespace="fast"),
+        NodeSpec("policy_node", {**model, **LOCKSTEP, **patient}, namespace="fast"),
     ]
     with NodeGroup(specs, tmp_path / "logs", private_environment(domain_id)) as group:
         group.wait_ready(READY_S)

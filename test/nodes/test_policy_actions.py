@@ -19,6 +19,7 @@ from trace_memory_ros.bags.described import Described
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.message_classes import fill, message_class
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.condition import ConditionStatus
@@ -49,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def group(folders: dict[str, Path], domain_id: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeGroup]:
     """A policy_node of each configuration, in a namespace of its name."""
-    quick = {"reliability": "reliable", "autostart": True, "diagnostics_rate_hz": 20.0, "hold_ms": 60_000}
+    quick = {**LOCKSTEP, "reliability": "reliable", "autostart": True, "diagnostics_rate_hz": 20.0, "hold_ms": 60_000}
     specs = [
         NodeSpec("policy_node", {**quick, "checkpoint": str(folders[name])}, namespace=f"acts_{name}")
         for name in CONFIGS

@@ -18,6 +18,7 @@ from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.node_client import EpisodeFailed
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime import checkpoint
@@ -58,7 +59,7 @@ def environment(folder: Path, domain_id: int) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def robot(folder: Path, domain_id: int) -> Iterator[Robot]:
     model = {"checkpoint": str(folder / "slow"), "reliability": "reliable", "autostart": True}
-    patient = {**model, "diagnostics_rate_hz": 20.0, "input_wait_ms": 10_000, "chunk_wait_ms": 0}
+    patient = {**model, **LOCKSTEP, "diagnostics_rate_hz": 20.0, "input_wait_ms": 10_000, "chunk_wait_ms": 0}
     specs = [
         NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="slow"),
         NodeSpec("policy_node", patient, namespace="slow"),

@@ -168,8 +168,8 @@ def test_shapes_that_do_not_fit_are_named(tmp_path: Path) -> None:
         load(tmp_path).load_into(ContentEncoder(config.encoder), "encoder.")
     message = str(caught.value)
     assert "encoder.vision.0.bias is missing" in message
-    assert "encoder.extra is not one of the model's" in message
-    assert "encoder.camera has shape (2, 8), the model built from config.yaml has (3, 8)" in message
+    assert "encoder.extra is not one of the model of config.yaml's" in message
+    assert "encoder.camera has shape (2, 8), the model of config.yaml has (3, 8)" in message
 
 
 def test_values_that_yaml_cannot_hold_are_refused() -> None:

@@ -241,3 +241,20 @@ def test_names_of_outputs() -> None:
         registry.command_type("sensor_msgs/msg/Imu")
     with pytest.raises(ConfigError, match=r"'position' names no joint"):
         selected(joints, ["position"], "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("Int8", -128, 127),
+        ("UInt8", 0, 255),
+        ("UInt16", 0, 65535),
+        ("Int64", -(2**63), 2**63 - 1),
+        ("UInt64", 0, 2**64 - 1),
+    ],
+)
+def test_integers_are_commanded_within_their_type(name: str, least: int, most: int) -> None:
+    kind = registry.command_type(f"std_msgs/msg/{name}")
+    assert kind.compose({"data": 1e30}, 1) == {"data": most}
+    assert kind.compose({"data": -1e30}, 1) == {"data": least}
+    assert kind.compose({"data": 3.4}, 1) == {"data": 3}

@@ -117,25 +117,15 @@ class BatchBuilder:
         pictures: bool = True,
         longest: int | None = None,
         views: Sequence[int] = (),
+        raw: bool = False,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
         views: of kept features, one per episode; the images as they are where none are given.
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
-        longest: writes to pad to, where the episodes are part of a batch.
+        longest: writes to pad to, where the episodes are part of a batch. raw: with images as they are stored, which
+        are a quarter of the bytes; see `floats`.
         """
-        return self.build_raw(indices, factors, reads, pictures, longest, views).floats()
-
-    def build_raw(
-        self,
-        indices: list[int],
-        factors: list[float],
-        reads: list[NDArray[np.int64]],
-        pictures: bool = True,
-        longest: int | None = None,
-        views: Sequence[int] = (),
-    ) -> EpisodeBatch:
-        """As `build`, with all images as they are stored, which are a quarter of the bytes; see `floats`."""
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
         longest = longest or max(len(w) for w in writes)
@@ -148,7 +138,7 @@ class BatchBuilder:
         write_parts, read_parts = [_padded(written, longest) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
-        return EpisodeBatch(
+        batch = EpisodeBatch(
             _stack(write_parts),
             mask,
             _stack(read_parts),
@@ -158,6 +148,7 @@ class BatchBuilder:
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
         )
+        return batch if raw else batch.floats()
 
     def longest(self, indices: list[int], factors: list[float]) -> int:
         """Writes of that of the episodes that writes most."""

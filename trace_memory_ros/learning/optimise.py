@@ -86,7 +86,7 @@ class Sampling:
         rows = group.rows(whole)
         longest = None if group.size == 1 else self.builder.longest(drawn.indices, drawn.factors)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
-        batch = self.builder.build_raw(*mine, self.pictures, longest, drawn.views[rows])
+        batch = self.builder.build(*mine, self.pictures, longest, drawn.views[rows], raw=True)
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 

@@ -1,16 +1,15 @@
-"""policy_node: one command per usable memory condition, from the very observation that the condition names."""
+"""policy_node: at most one command per memory condition, from the very observation that the condition names."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
+from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import MemoryCondition
@@ -19,36 +18,22 @@ from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
-from trace_memory_ros.nodes.policy.acting import Acting, acting_of, failure
-from trace_memory_ros.nodes.policy.commands import CommandOutput
+from trace_memory_ros.nodes.policy.acting import Acting, acting_of
+from trace_memory_ros.nodes.policy.answering import CONDITION, Answering, Answers
+from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
+from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.publishing import CommandPublishers
 from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.alignment import Verdict, horizon_of
-from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime import checkpoint
-from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.message_fields import condition_of
 from trace_memory_ros.runtime.model import one_thread
 from trace_memory_ros.runtime.shipped import find_checkpoint
-from trace_memory_ros.streams.base import ReadError
 
-CONDITION = "memory/condition"
 SHORT_ID = 12
-
-
-@dataclass
-class Waiting:
-    """A condition that is not answered yet. deadline_ns: until when its inputs, then its chunk, are waited for.
-
-    state: of the observation that it names, once that was seen.
-    """
-
-    condition: Condition
-    deadline_ns: int
-    seen: bool = False
-    state: NDArray[np.float64] | None = None
 
 
 class PolicyNode(ManagedNode):
@@ -61,9 +46,10 @@ class PolicyNode(ManagedNode):
         self._acting: Acting | None = None
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
-        self._condition_subscription: Any = None
+        self._subscriptions_made: list[Any] = []
         super().__init__("policy_node")
-        self.create_service(Trigger, "~/reset", self._on_reset)
+        for name, handler in (("reset", self._on_reset), ("enable", self._on_enable), ("disable", self._on_disable)):
+            self.create_service(Trigger, f"~/{name}", handler)
 
     def configure(self) -> None:
         """Load the checkpoint, act on nothing so that the first real tick is as fast as others, open the topics."""
@@ -71,84 +57,120 @@ class PolicyNode(ManagedNode):
         one_thread()
         loaded = checkpoint.load(find_checkpoint(settings.checkpoint))
         policy = ready_policy(loaded, settings.actuators)
+        observation = loaded.config.observation
+        actions = actions_of(loaded, policy, settings.actions_file)
         self._acting = acting_of(policy, self, self._after_chunk)
         self._model_id = loaded.model_id
-        self._most_pending = horizon_of(loaded.config.observation)  # what one image may set free at once
-        self._store = SampleStore(loaded.config.observation)
         self._health = Health()
-        self._commands = CommandPublishers(self, actions_of(loaded, policy), loaded.config.observation)
+        self._permission = Permission(settings.start_enabled)
+        self._commands = CommandPublishers(self, actions, policy.action_names, observation, settings)
+        self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [*self._commands.publishers, self._diagnostics]
-        self._restart()
-        self._inputs = InputSubscriptions(
-            self, loaded.config.observation, settings.reliability, self._store, self._after_input
-        )
-        self._condition_subscription = self.create_subscription(
-            MemoryCondition, CONDITION, self._on_condition, qos.CONDITION
-        )
         self._wait = DrainedDeadline(self, self._on_wait_over)
+        self._drained = DrainedDeadline(self, self._on_drained)
+        store = SampleStore(observation)
+        self._output = output = CommandOutput(self, self._safety, self._fault, self._now_ns, self._defer)
+        answers = Answers(self._act, output.hold, output.refuse, output.restart)
+        most = horizon_of(observation)  # what one image may set free at once
+        self._answering = Answering(self._acting, store, most, settings, answers, self._fault, self._wait.set)
+        self._restart()
+        self._inputs = InputSubscriptions(self, observation, settings.reliability, store, self._after_input)
+        self._subscriptions_made = [
+            self.create_subscription(MemoryCondition, CONDITION, self._on_condition, qos.CONDITION),
+            self.create_subscription(Empty, "~/stop", self._on_stop, qos.STOP),
+        ]
         self._silence_timer = self.create_timer(settings.condition_timeout_ms / 1e3, self._on_silence, autostart=False)
+        self._motion_timer = self.create_timer(1e-9 * self._safety.chain_ns, self._on_motion_over, autostart=False)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
-        self._timers_made = [self._wait.timer, self._silence_timer, report]
-        self.get_logger().info(f"policy of model {self._model_id[:SHORT_ID]} from {loaded.folder}")
+        self._timers_made = [self._wait.timer, self._drained.timer, self._silence_timer, self._motion_timer, report]
+        self._say_what_is_ready(f"policy of model {self._model_id[:SHORT_ID]} from {loaded.folder}")
 
     def activate(self) -> None:
         """Begin an episode."""
         self._restart()
+        self._silence_timer.reset()
 
     def deactivate(self) -> None:
         """No more commands."""
-        self._wait.set(None)
-        self._silence_timer.cancel()
-        self._pending.clear()
+        self._answering.clear()
+        self._output.stop()
+        for timer in (self._silence_timer, self._motion_timer):
+            timer.cancel()
 
     def release(self) -> None:
         """Close the topics."""
         for timer in self._timers_made:
             self.destroy_timer(timer)
-        subscriptions = self._inputs.subscriptions if self._inputs else []
-        if self._condition_subscription is not None:
-            subscriptions = [*subscriptions, self._condition_subscription]
+        subscriptions = [*(self._inputs.subscriptions if self._inputs else []), *self._subscriptions_made]
         self.drop_entities(self._publishers_made, subscriptions)
         if self._acting is not None:
             self._acting.close()
-        self._acting = None
-        self._timers_made, self._publishers_made = [], []
-        self._inputs, self._condition_subscription = None, None
+        self._acting = self._inputs = None
+        self._timers_made, self._publishers_made, self._subscriptions_made = [], [], []
+
+    def _say_what_is_ready(self, text: str) -> None:
+        log, settings = self.get_logger(), self._settings
+        log.info(text)
+        if settings.dry_run:
+            log.warning("dry run: commands go to ~/dry_run/TOPIC, and nothing to the robot")
+        if settings.ramp_ms and self._commands.without_place:
+            log.warning(
+                f"not ramped, since no state channel is of their name: {', '.join(self._commands.without_place)}"
+            )
 
     def _restart(self) -> None:
         """Forget the episode so far, and what was counted."""
-        self._output = CommandOutput(self._commands.publish, self._fault, self._settings.hold_ms)
-        self._counts = {"conditions": 0, "late_chunks": 0}
-        self._begin_episode()
-
-    def _begin_episode(self) -> None:
-        self._run.reset()
-        self._store.reset()
-        self._output.restart()
-        self._pending: deque[Waiting] = deque()
-        self._episode, self._last_tick = -1, -1
-
-    @property
-    def _run(self) -> Acting:
-        assert self._acting is not None
-        return self._acting
+        self._output.reset()
+        self._conditions = 0
+        self._answering.clear()
+        self._answering.restart()
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.configured
         response.message = "policy reset" if self.configured else "policy_node is not configured"
         if self.configured:
-            self._wait.set(None)
-            self._silence_timer.cancel()
+            self._output.stop()
+            self._permission.new_episode()
             self._health = Health()
             self._restart()
+            if self.active:
+                self._silence_timer.reset()
         return response
+
+    def _on_enable(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self.active
+        if not self.active:
+            response.message = "policy_node is not active: configure and activate it first"
+            return response
+        self._output.stop()
+        self._permission.enable()
+        response.message = "commands enabled" + (", dry run" if self._settings.dry_run else "")
+        self.get_logger().info(response.message)
+        return response
+
+    def _on_disable(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self.configured
+        response.message = "commands disabled" if self.configured else "policy_node is not configured"
+        self._stop("~/disable")
+        return response
+
+    def _on_stop(self, message: Empty) -> None:
+        self._stop("~/stop")
+
+    def _stop(self, who: str) -> None:
+        if self.configured:
+            self._permission.stop(who)
+            if self.active:
+                self._output.stop()
+            self._fault(COMMAND, self._permission.reason)
 
     def _on_condition(self, message: MemoryCondition) -> None:
         if not self.active:
             return
-        self._counts["conditions"] += 1
+        self._conditions += 1
         self._silence_timer.reset()
+        self._drained.note_input()
         if message.model_id != self._model_id:
             self._output.refuse(
                 CONDITION,
@@ -161,141 +183,79 @@ class PolicyNode(ManagedNode):
         except ValueError as error:
             self._output.refuse(CONDITION, str(error))
             return
-        if len(self._pending) >= self._most_pending:
-            self._pending.popleft()
-            text = f"more than {self._most_pending} conditions wait for their inputs: the oldest is given up"
-            self._fault(CONDITION, text)
-        self._pending.append(Waiting(condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
-        self._work()
+        self._answering.take(condition)
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         if self.active:
             self._wait.note_input()
-            self._work()
+            self._answering.work()
 
     def _after_chunk(self) -> None:
         if self.active:
-            self._work()
+            self._answering.work()
 
     def _on_wait_over(self) -> None:
         if self.active:
-            self._work(give_up_until_ns=time.monotonic_ns())
+            self._answering.work(give_up_until_ns=time.monotonic_ns())
 
-    def _work(self, give_up_until_ns: int = 0) -> None:
-        """Answer conditions in order, as far as what they wait for is there, or was due by `give_up_until_ns`."""
-        while self._pending:
-            waiting = self._pending[0]
-            condition = waiting.condition
-            missing = [] if waiting.seen else self._store.missing(condition.input_stamps_ns)
-            if condition.status == ConditionStatus.OK and missing and waiting.deadline_ns > give_up_until_ns:
-                self._wait.set(waiting.deadline_ns)
-                return
-            if not waiting.seen and not self._look(waiting, missing):
-                self._pending.popleft()
-                continue
-            if self._awaits_chunk(waiting, give_up_until_ns):
-                return
-            self._pending.popleft()
-            self._answer(waiting)
-        self._wait.set(None)
+    def _defer(self) -> None:
+        self._drained.set(time.monotonic_ns())
 
-    def _look(self, waiting: Waiting, missing: list[str]) -> bool:
-        """Show the policy a condition's tick; False where that cannot be, which then is dealt with."""
-        condition = waiting.condition
-        if condition.episode != self._episode:
-            self._restart_for(condition)
-        if condition.tick != self._last_tick + 1:
-            # Chunks are averaged or executed by age, and a gap would shift their ages.
-            self._run.reset()
-        self._last_tick = condition.tick
-        if condition.status != ConditionStatus.OK:
-            self._hold(condition, f"memory is {condition.status.name}: {condition.reason}")
-            return False
-        if missing:
-            self._hold(
-                condition,
-                f"no sample of {', '.join(missing)} with the stamp the condition names within "
-                f"{self._settings.input_wait_ms} ms: lost on the way? Set reliability to reliable, or raise "
-                "input_wait_ms",
-            )
-            return False
-        observation = self._store.observation(condition.tick, condition.stamp_ns, condition.input_stamps_ns)
-        if not observation.usable:
-            self._hold(condition, "; ".join(observation.faults.values()))
-            return False
-        waiting.seen, waiting.state = True, observation.state
-        waiting.deadline_ns = time.monotonic_ns() + self._settings.chunk_wait_ms * 1_000_000
-        try:
-            self._run.begin(observation, condition)
-        except ConditionMismatch as error:
-            self._output.refuse(CONDITION, str(error))
-            return False
-        except Exception as error:
-            self._hold(condition, failure(error))
-            return False
-        return True
+    def _on_drained(self) -> None:
+        if self.active:
+            self._output.flush()
 
-    def _awaits_chunk(self, waiting: Waiting, give_up_until_ns: int) -> bool:
-        """Whether to come back later, when a chunk is there; only the newest condition is worth waiting for."""
-        if not self._run.awaited(waiting.condition.tick) or len(self._pending) > 1:
-            return False
-        if self._run.first_awaited():
-            self._wait.set(None)
-            return True
-        if waiting.deadline_ns > give_up_until_ns:
-            self._wait.set(waiting.deadline_ns)
-            return True
-        return False
+    def _act(self, action: NDArray[np.float32], state: NDArray[np.float64], stamp_ns: int) -> None:
+        targets = self._commands.targets(action, state)
+        if np.isfinite(targets).all():
+            self._output.command(targets, self._commands.place(state), stamp_ns)
+        else:
+            text = "the policy's action is not finite: check its checkpoint and the units of its inputs"
+            self._output.hold(stamp_ns, CONDITION, text)
 
-    def _answer(self, waiting: Waiting) -> None:
-        condition = waiting.condition
-        self._counts["late_chunks"] += self._run.awaited(condition.tick)
-        try:
-            action = self._run.action(condition.tick)
-        except Exception as error:
-            self._hold(condition, failure(error))
-            return
-        if action is None:
-            self._hold(condition, self._run.why_none())
-            return
-        assert waiting.state is not None
-        targets = self._commands.targets(action, waiting.state)
-        if not np.isfinite(targets).all():
-            self._hold(condition, "the policy's action is not finite: check its checkpoint and the units of its inputs")
-            return
-        try:
-            messages = self._commands.messages(targets)
-        except ReadError as error:
-            self._hold(condition, f"the policy's action is no command: {error}")
-            return
-        self._output.command(messages, condition.stamp_ns)
+    def publish(self, targets: NDArray[np.float64], stamp_ns: int) -> None:
+        """Send a command; what moves by velocity is stopped unless another follows. Raises ReadError."""
+        self._commands.publish(targets, stamp_ns)
+        if self._commands.moves_by_velocity and self._safety.timeliness.limited:
+            self._motion_timer.reset()
 
-    def _hold(self, condition: Condition, reason: str) -> None:
-        self._output.hold(condition.stamp_ns, CONDITION, reason)
+    def still(self, stamp_ns: int) -> None:
+        """Stop what moves by velocity."""
+        self._motion_timer.cancel()
+        self._commands.still(stamp_ns)
+
+    def _on_motion_over(self) -> None:
+        self.still(self._now_ns())
 
     def _on_silence(self) -> None:
-        self._silence_timer.cancel()
         if self.active:
             silence_ms = self._settings.condition_timeout_ms
-            self._output.repeat(
-                CONDITION, f"no condition for {silence_ms} ms: last command repeated, then no more until one comes"
-            )
+            text = f"no condition for {silence_ms} ms: no command until one comes; is memory_node active and not late?"
+            self._fault(CONDITION, text)
+            if self._safety.timeliness.limited:
+                self._output.stop()
 
-    def _restart_for(self, condition: Condition) -> None:
-        pending = self._pending
-        self._begin_episode()
-        self._pending, self._episode = pending, condition.episode
+    def _now_ns(self) -> int:
+        return int(self.get_clock().now().nanoseconds)
 
     def _fault(self, source: str, text: str) -> None:
         if self._health.note(source, text):
             self.get_logger().warning(text)
 
     def _publish_diagnostics(self) -> None:
-        if self.active:
-            counts = self._counts | self._output.counts
-            values = {name: str(count) for name, count in counts.items()}
-            values |= {"act_ms": f"{self._run.took_ms:.2f}", "model_id": self._model_id}
-            self._diagnostics.publish(diagnostic_array(self, self._health, values))
+        if not self.active:
+            return
+        counts = {"conditions": self._conditions, "late_chunks": self._answering.late_chunks} | self._output.counts
+        values = {name: str(count) for name, count in counts.items()}
+        values |= {
+            "enabled": str(self._permission.allowed).lower(),
+            "dry_run": str(self._settings.dry_run).lower(),
+            "age_ms": f"{self._output.age_ms:.1f}",
+            "act_ms": f"{self._acting.took_ms:.2f}" if self._acting else "",
+            "model_id": self._model_id,
+        }
+        error = self._permission.fault or self._output.error
+        self._diagnostics.publish(diagnostic_array(self, self._health, values, error))
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -41,6 +41,9 @@ CONDITION = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 COMMAND = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
 """Commands to the arm: a second of ticks of 100 Hz, for whoever records them."""
 
+STOP = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 1)
+"""A button: any message counts, and none may be lost."""
+
 STATUS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
 """Episode status: a late joiner gets the newest one."""
 

@@ -63,14 +63,8 @@ class Checkpoint:
 
     def load_into(self, module: nn.Module, prefix: str) -> None:
         """Copy the tensors under `prefix` into `module`. Raises CheckpointError naming each that doesn't fit."""
-        given, wanted = self.tensors_of(prefix), module.state_dict()
-        problems = [f"{prefix}{name} is missing" for name in wanted if name not in given]
-        problems += [f"{prefix}{name} is not one of the model's" for name in given if name not in wanted]
-        problems += [
-            f"{prefix}{name} has shape {tuple(given[name].shape)}, the model built from {CONFIG} has {tuple(t.shape)}"
-            for name, t in wanted.items()
-            if name in given and given[name].shape != t.shape
-        ]
+        given = self.tensors_of(prefix)
+        problems = weights_of.misfits(given, module.state_dict(), f"the model of {CONFIG}", prefix)
         if problems:
             raise CheckpointError(
                 f"{self.folder / WEIGHTS} does not fit {CONFIG} beside it: {'; '.join(problems)}; {COPY_AGAIN}"

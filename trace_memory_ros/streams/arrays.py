@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.streams.base import Field, Plain, ReadError, Values, finite
 from trace_memory_ros.streams.cdr import Cdr
 
+FLOAT32_MOST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class ArrayType:
-    """Implements `CommandType`. letter: the struct letter of its numbers."""
+    """Implements `CommandType`, `Bounded`. letter: the struct letter of its numbers."""
 
     name: str
     letter: str
@@ -36,6 +39,9 @@ class ArrayType:
         if missing:
             raise ConfigError(f"{self.name} needs every index from 0 on: {missing} is not selected")
         return {"data": [indices[index] for index in range(len(indices))]}
+
+    def bounds(self, field: str) -> tuple[float, float]:
+        return (-FLOAT32_MOST, FLOAT32_MOST) if self.letter == "f" else (-inf, inf)
 
 
 class ArrayReader:

@@ -89,6 +89,15 @@ class CommandType(StreamType, Protocol):
 
 
 @runtime_checkable
+class Bounded(Protocol):
+    """A command type whose fields cannot hold every number."""
+
+    def bounds(self, field: str) -> tuple[float, float]:
+        """Least and largest value that the field can hold."""
+        ...
+
+
+@runtime_checkable
 class StepsReader(Protocol):
     """A reader of commands that hold more than one target."""
 

@@ -85,18 +85,23 @@ def load_into(backbone: VisualBackbone, path: Path) -> None:
 
 def fit(backbone: VisualBackbone, tensors: Mapping[str, Tensor], where: str) -> None:
     """Give a backbone weights by name. Raises WeightsError naming what is missing, superfluous or of another shape."""
-    wanted = backbone.state_dict()
-    problems = [f"{name} is missing" for name in wanted if name not in tensors]
-    problems += [f"{name} is not one of the network's" for name in tensors if name not in wanted]
-    problems += [
-        f"{name} has shape {tuple(tensors[name].shape)}, the network has {tuple(tensor.shape)}"
-        for name, tensor in wanted.items()
-        if name in tensors and tensors[name].shape != tensor.shape
-    ]
+    problems = misfits(tensors, backbone.state_dict(), "the network")
     if problems:
         some = "; ".join(problems[:4]) + (f"; and {len(problems) - 4} more" if len(problems) > 4 else "")
         raise WeightsError(f"{where} does not fit backbone {backbone.config.name}: {some}")
     backbone.load_state_dict(dict(tensors))
+
+
+def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], owner: str, prefix: str = "") -> list[str]:
+    """What is missing, superfluous or of another shape than its owner has, a sentence each; prefix: of names."""
+    problems = [f"{prefix}{name} is missing" for name in wanted if name not in given]
+    problems += [f"{prefix}{name} is not one of {owner}'s" for name in given if name not in wanted]
+    problems += [
+        f"{prefix}{name} has shape {tuple(given[name].shape)}, {owner} has {tuple(tensor.shape)}"
+        for name, tensor in wanted.items()
+        if name in given and given[name].shape != tensor.shape
+    ]
+    return problems
 
 
 def keep(tensors: Mapping[str, Tensor], folder: Path | None = None) -> str:

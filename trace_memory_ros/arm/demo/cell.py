@@ -16,6 +16,7 @@ from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.node_client import EpisodeFailed
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
 
 WATCH_PERIOD_S = 0.25
@@ -81,10 +82,12 @@ def _nodes(plan: CellPlan) -> list[NodeSpec]:
         "autostart": True,
     }
     sim: dict[str, ParameterValue] = {"task": plan.task, "autostart": True}
-    memory, policy = dict(model), dict(model)
+    # arm_sim_node takes commands by the tick that they answer.
+    memory, policy = dict(model), {**model, "trajectory_stamp": "tick"}
     if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
         # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
         sim["command_timeout_s"] = PATIENCE_S
+        policy |= LOCKSTEP
         memory["deadline_ms"] = policy["input_wait_ms"] = policy["chunk_wait_ms"] = round(1e3 * PATIENCE_S / 2)
     return [
         NodeSpec("arm_sim_node", sim, package="trace_memory_ros.arm.nodes"),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trace_memory_ros.evidence.history.transforms import Path
 from trace_memory_ros.memory.base import MemoryInput, Readout, WriteRecord
-from trace_memory_ros.observation.frames import Cameras, at, resized, stacked
+from trace_memory_ros.observation.frames import Cameras, resized, stacked
 from trace_memory_ros.runtime.address import AddressStream
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig
 from trace_memory_ros.runtime.clock import UpdateClock
@@ -74,10 +74,11 @@ class HistoryScanner:
     def contents(self, images: Cameras, states: NDArray[np.float64]) -> Tensor:
         """Content features `(T, d_e)` of T ticks' images and states `(T, d_s)` in SI units."""
         parts = []
+        small = resized(images, self.config.observation.thumbnail_px)
         for start in range(0, len(states), ENCODED_AT_ONCE):
             some = slice(start, start + ENCODED_AT_ONCE)
-            small = stacked(resized(at(images, some), self.config.observation.thumbnail_px), slice(None))
-            parts.append(self.model.encoder(pixels_of(small), torch.from_numpy(self.model.state.apply(states[some]))))
+            seen = pixels_of(stacked(small, some))
+            parts.append(self.model.encoder(seen, torch.from_numpy(self.model.state.apply(states[some]))))
         return torch.cat(parts)
 
     @torch.inference_mode()

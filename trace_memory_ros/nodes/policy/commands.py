@@ -1,69 +1,207 @@
-"""What policy_node sends: commands, the last one repeated for a while where there is none, then nothing."""
+"""What policy_node sends: commands of the present and within limits, for a while the last one again, then nothing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
-from trace_memory_ros.nodes.policy.publishing import Messages
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.nodes.policy.permission import Permission
+from trace_memory_ros.nodes.policy.ramp import Ramp
+from trace_memory_ros.nodes.policy.timeliness import MS_NS, Timeliness, Timing
+from trace_memory_ros.runtime.limiter import Limiter
+from trace_memory_ros.streams.base import ReadError
+
+Values = NDArray[np.float64]
+Fault = Callable[[str, str], None]
+COMMAND = "command"
+COUNTED = ("commands", "holds", "no_command", "late_commands", "superseded", "clamped", "refused")
+ERROR_S = 3.0
+"""Late commands alone for that long are an error; between others they are a warning."""
+
+
+class Publisher(Protocol):
+    """Where commands go."""
+
+    def publish(self, targets: Values, stamp_ns: int) -> None:
+        """Send targets `(A,)` of the tick at a stamp. Raises ReadError, with nothing sent, for what is no command."""
+
+    def still(self, stamp_ns: int) -> None:
+        """Tell whatever is commanded by velocity alone to stop."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What stands between a policy and the robot. hold_ms: by stamps, from the last good command on.
+
+    refuse: a command beyond a limit is not sent at all. velocity: which outputs are velocities, `(A,)`.
+    """
+
+    timeliness: Timeliness
+    permission: Permission
+    limiter: Limiter
+    ramp: Ramp
+    hold_ms: int
+    period_ns: int
+    refuse: bool
+    velocity: NDArray[np.bool_]
+
+    @property
+    def chain_ns(self) -> int:
+        """Without a command for that long, the next one counts from where the arm is."""
+        return max(self.hold_ms * MS_NS, 2 * self.period_ns)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A tick's targets `(A,)` and the place `(A,)` of the arm; without targets, the last command is to be held."""
+
+    stamp_ns: int
+    targets: Values | None = None
+    place: Values | None = None
 
 
 class CommandOutput:
-    """Commands of an episode and how many came to what.
+    """Ticks' answers to commands, of which each is counted once. Stamps and clock in ns.
 
-    publish: sends messages with the stamp of the tick they answer, and whether they are repeated to hold the robot.
-    fault: called with the source and text of a fault. hold_ms: how long the last command is repeated.
+    fault: called with the source and text of a fault. clock: the time that stamps are compared with. defer: asks for
+    `flush` as soon as no younger answer waits.
     """
 
     def __init__(
-        self, publish: Callable[[Messages, int, bool], None], fault: Callable[[str, str], None], hold_ms: int
+        self, publisher: Publisher, guards: Guards, fault: Fault, clock: Callable[[], int], defer: Callable[[], None]
     ) -> None:
-        self._send = publish
-        self._fault = fault
-        self._hold_ms = hold_ms
+        self._publisher, self._guards = publisher, guards
+        self._fault, self._clock, self._defer = fault, clock, defer
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count."""
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self._sent_at = self._late_at = -np.inf
+        self._late_text = ""
         self.restart()
-        self.counts = {"commands": 0, "holds": 0, "no_command": 0}
 
     def restart(self) -> None:
         """A new episode: there is no last command; counts go on."""
-        self._messages: Messages | None = None
-        self._last_stamp_ns = 0
-        self._unusable_since_ns: int | None = None
+        self._waiting: Answer | None = None
+        self._last: Values | None = None
+        self._good_ns = self._last_ns = 0
 
-    def command(self, messages: Messages, stamp_ns: int) -> None:
-        """Send the policy's answer."""
-        self._messages = messages
-        self._unusable_since_ns = None
-        self._publish(stamp_ns, "commands")
+    @property
+    def error(self) -> str:
+        """Why no command at all is sent in time; empty where some are."""
+        now = time.monotonic()
+        return self._late_text if now - self._late_at < ERROR_S <= now - self._sent_at else ""
+
+    @property
+    def age_ms(self) -> float:
+        """Of the newest tick when its command was ready."""
+        return self._guards.timeliness.age_ns / MS_NS
+
+    def command(self, targets: Values, place: Values, stamp_ns: int) -> None:
+        """Take the policy's answer."""
+        self._take(Answer(stamp_ns, targets, place))
 
     def hold(self, stamp_ns: int, source: str, reason: str) -> None:
-        """Repeat the last command for a while, then fall silent."""
+        """Take a tick that has no answer."""
         self._fault(source, reason)
-        now_ns = time.monotonic_ns()
-        if self._unusable_since_ns is None:
-            self._unusable_since_ns = now_ns
-        if self._messages is None:
-            self.counts["no_command"] += 1
-        elif now_ns - self._unusable_since_ns <= self._hold_ms * 1_000_000:
-            self._publish(stamp_ns, "holds")
-        else:
-            self.counts["no_command"] += 1
-            self._fault("command", f"no usable condition for {self._hold_ms} ms: commands stopped until there is one")
-
-    def repeat(self, source: str, reason: str) -> None:
-        """Repeat the last command once, with its own stamp, if there is one."""
-        if self._messages is not None:
-            self._fault(source, reason)
-            self._publish(self._last_stamp_ns, "holds")
+        self._take(Answer(stamp_ns))
 
     def refuse(self, source: str, reason: str) -> None:
         """Give no command: whoever asked is not whom this policy was trained with."""
         self.counts["no_command"] += 1
-        self._messages = None
+        self.stop()
         self._fault(source, reason)
 
-    def _publish(self, stamp_ns: int, counted: str) -> None:
-        assert self._messages is not None
+    def stop(self) -> None:
+        """Stop what moves by itself; what comes next counts from where the arm is."""
+        moving = self._last is not None
+        self._drop_waiting()
+        self.restart()
+        if moving:
+            self._publisher.still(self._clock())
+
+    def flush(self) -> None:
+        """Nothing younger waits: send what was deferred, if it still is of the present."""
+        answer, self._waiting = self._waiting, None
+        if answer is None:
+            return
+        timing = self._guards.timeliness.again(answer.stamp_ns, self._clock())
+        self._late(answer, timing) if timing in (Timing.LATE, Timing.AHEAD) else self._send(answer)
+
+    def _take(self, answer: Answer) -> None:
+        if reason := self._guards.permission.reason:
+            self.counts["no_command"] += 1
+            self._fault(COMMAND, reason)
+            return
+        timing = self._guards.timeliness.judge(answer.stamp_ns, self._clock())
+        self._drop_waiting()
+        if timing in (Timing.LATE, Timing.AHEAD):
+            self._late(answer, timing)
+        elif timing is Timing.PERHAPS_OLD:
+            self._waiting = answer
+            self._defer()
+        else:
+            self._send(answer)
+
+    def _drop_waiting(self) -> None:
+        if self._waiting is not None:
+            self.counts["superseded"] += 1
+            self._waiting = None
+
+    def _late(self, answer: Answer, timing: Timing) -> None:
+        self.counts["late_commands" if answer.targets is not None else "no_command"] += 1
+        self._late_at, self._late_text = time.monotonic(), self._guards.timeliness.remedy(timing)
+        self._fault(COMMAND, self._late_text)
+
+    def _send(self, answer: Answer) -> None:
+        if answer.targets is None or answer.place is None or not self._sent(answer, answer.targets, answer.place):
+            self._hold(answer.stamp_ns)
+
+    def _sent(self, answer: Answer, targets: Values, place: Values) -> bool:
+        """Whether the policy's targets could be sent."""
+        guards, stamp_ns = self._guards, answer.stamp_ns
+        if self._last is None or stamp_ns - self._last_ns > guards.chain_ns:
+            guards.ramp.begin(place, stamp_ns)
+            guards.limiter.begin(place)
+        limited = guards.limiter.apply(guards.ramp.apply(targets, stamp_ns))
+        what = "refused" if guards.refuse else "clamped"
+        for text in limited.met:
+            self._fault("limits", f"{text}: the policy asks for more, {what}; is the checkpoint this robot's?")
+        self.counts[what] += bool(limited.met)
+        if limited.met and guards.refuse:
+            return False
+        try:
+            self._publisher.publish(limited.targets, stamp_ns)
+        except ReadError as error:
+            self._fault(COMMAND, f"the policy's action is no command: {error}")
+            return False
+        guards.limiter.sent(limited.targets, limited.aims)
+        self._note(limited.targets, stamp_ns, "commands")
+        self._good_ns = stamp_ns
+        return True
+
+    def _hold(self, stamp_ns: int) -> None:
+        """The last command once more, so that a position is kept and a velocity is none."""
+        guards = self._guards
+        if self._last is None:
+            self.counts["no_command"] += 1
+        elif stamp_ns - self._good_ns <= guards.hold_ms * MS_NS:
+            held = np.where(guards.velocity, 0.0, self._last)
+            self._publisher.publish(held, stamp_ns)
+            guards.limiter.sent(held, held)
+            self._note(held, stamp_ns, "holds")
+        else:
+            self.counts["no_command"] += 1
+            text = f"no usable condition for {guards.hold_ms} ms: commands stopped until there is one"
+            self._fault(COMMAND, text)
+
+    def _note(self, targets: Values, stamp_ns: int, counted: str) -> None:
         self.counts[counted] += 1
-        self._last_stamp_ns = stamp_ns
-        self._send(self._messages, stamp_ns, counted == "holds")
+        self._last, self._last_ns = targets, stamp_ns
+        self._sent_at = time.monotonic()

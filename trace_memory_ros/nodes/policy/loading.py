@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies.base import Policy, check_actions
@@ -49,12 +52,21 @@ def ready_policy(loaded: Checkpoint, actuators: str) -> Policy:
     return policy
 
 
-def actions_of(loaded: Checkpoint, policy: Policy) -> ActionConfig:
-    """What the policy's outputs are; where the checkpoint does not say it, one JointTrajectory on `command`.
+def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> ActionConfig:
+    """What the policy's outputs are; where nothing says it, one JointTrajectory on `command`.
 
-    Raises CheckpointError where the checkpoint says it of other outputs.
+    actions_file: YAML whose `actions` count in place of the checkpoint's, their outputs in any order. Raises
+    CheckpointError where the checkpoint, ConfigError where the file says it of other outputs or not at all.
     """
     actions = loaded.config.actions
+    if actions_file:
+        actions = _actions_in(actions_file)
+        if sorted(actions.names) != sorted(policy.action_names):
+            raise ConfigError(
+                f"{actions_file}: outputs are {', '.join(actions.names)}, the policy's are "
+                f"{', '.join(policy.action_names)}: give its parts names, or its outputs, {{select: {{NAME: FIELD}}}}"
+            )
+        return actions
     if actions is None:
         return ActionConfig.of_trajectory(COMMAND, policy.action_names)
     if actions.names != tuple(policy.action_names):
@@ -63,6 +75,16 @@ def actions_of(loaded: Checkpoint, policy: Policy) -> ActionConfig:
             f"{', '.join(policy.action_names)}: correct actions in its config.yaml, or train again"
         )
     return actions
+
+
+def _actions_in(path: str) -> ActionConfig:
+    try:
+        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"actions_file = {path}: cannot be read: {error}; correct the path or the file") from error
+    if not isinstance(data, dict) or "actions" not in data:
+        raise ConfigError(f"{path}: key 'actions' is missing; add it, as docs/how-to/describe_your_robot.md says")
+    return ActionConfig.from_dict(data["actions"], f"{path}: actions")
 
 
 def warm_up(policy: Policy, config: ObservationConfig) -> None:

@@ -3,57 +3,117 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.nodes import conversion, qos
+from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode
 from trace_memory_ros.nodes.message_classes import fill, message_class
+from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.runtime.actions import VELOCITIES, ActionConfig
+from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
+from trace_memory_ros.streams.base import Plain
+from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY
 
-Messages = Sequence[Any]
-"""One per part."""
+NOW = "now"
+DRY_RUN = "~/dry_run/"
+NOWHERE = -1
+Values = NDArray[np.float64]
 
 
 class CommandPublishers:
-    """One publisher per part. Raises ConfigError for a message type whose package is not there."""
+    """One publisher per part; implements `commands.Publisher`.
 
-    def __init__(self, node: ManagedNode, actions: ActionConfig, observation: ObservationConfig) -> None:
+    names: the policy's outputs in its own order. Raises ConfigError for a message type whose package is not there.
+    """
+
+    def __init__(
+        self,
+        node: ManagedNode,
+        actions: ActionConfig,
+        names: Sequence[str],
+        observation: ObservationConfig,
+        settings: PolicyNodeParameters,
+    ) -> None:
         self._actions = actions
+        self._order = [list(names).index(name) for name in actions.names]
         self._period_ns = observation.period_ns
-        self._rows = actions.relative_rows(observation)
+        self._relative = actions.relative_rows(observation)
+        self._places = place_rows(actions, observation)
+        self.velocity = np.array(velocity_columns(actions), dtype=bool)
+        self._starts_now = settings.trajectory_stamp == NOW
+        self._with_velocities = settings.trajectory_velocities
         self._classes = [message_class(part.type, part.where) for part in actions.parts]
-        self._still = [
-            None if part.type not in VELOCITIES else message
-            for part, message in zip(actions.parts, self.messages(np.zeros(len(actions.names))), strict=True)
-        ]
+        self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
+        topics = [dry_topic(part.topic) if settings.dry_run else part.topic for part in actions.parts]
         self.publishers = [
-            node.create_lifecycle_publisher(kind, part.topic, qos.COMMAND)
-            for kind, part in zip(self._classes, actions.parts, strict=True)
+            node.create_lifecycle_publisher(kind, topic, qos.COMMAND)
+            for kind, topic in zip(self._classes, topics, strict=True)
         ]
 
-    def targets(self, action: NDArray[np.float32], state: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def moves_by_velocity(self) -> bool:
+        """Whether something goes on moving when commands cease."""
+        return any(self._by_velocity)
+
+    @property
+    def without_place(self) -> list[str]:
+        """Outputs of which no state channel tells where they are."""
+        lacking = (self._places == NOWHERE) & ~self.velocity
+        return [name for name, none in zip(self._actions.names, lacking, strict=True) if none]
+
+    def targets(self, action: NDArray[np.float32], state: Values) -> Values:
         """What is commanded: relative outputs of `action` `(A,)` are added to the `state` `(d_s,)` of their tick."""
-        return np.where(self._rows >= 0, action + state[self._rows], action)
+        ordered = action[self._order]
+        return np.where(self._relative >= 0, ordered + state[self._relative], ordered)
 
-    def messages(self, targets: NDArray[np.float64]) -> Messages:
-        """The messages of targets `(A,)`, without a stamp. Raises ReadError for those that are no command."""
-        plain = self._actions.compose(targets, 0, self._period_ns)
-        return [fill(kind(), values) for kind, values in zip(self._classes, plain, strict=True)]
+    def place(self, state: Values) -> Values:
+        """Where each output is `(A,)`: 0 for velocities, NaN for what no channel tells."""
+        return np.where(self.velocity, 0.0, np.where(self._places >= 0, state[self._places], np.nan))
 
-    def publish(self, messages: Messages, stamp_ns: int, hold: bool = False) -> None:
-        """Send the messages of one tick, stamped with it where their type has a header.
-
-        hold: the robot shall stay where it is; a velocity is then replaced by zero.
-        """
-        stamp = conversion.time_of(stamp_ns)
-        if hold:
-            messages = [still or message for still, message in zip(self._still, messages, strict=True)]
-        for part, message in zip(self._actions.parts, messages, strict=True):
-            if part.kind.stamped:
-                message.header.stamp = stamp
+    def publish(self, targets: Values, stamp_ns: int) -> None:
+        plain = self._actions.compose(targets, stamp_ns, self._period_ns)
+        messages = [
+            fill(kind(), self._accepted(part.type, values))
+            for kind, part, values in zip(self._classes, self._actions.parts, plain, strict=True)
+        ]
         for publisher, message in zip(self.publishers, messages, strict=True):
             publisher.publish(message)
+
+    def still(self, stamp_ns: int) -> None:
+        plain = self._actions.compose(np.zeros(len(self._actions.names)), stamp_ns, self._period_ns)
+        for publisher, kind, values, moves in zip(
+            self.publishers, self._classes, plain, self._by_velocity, strict=True
+        ):
+            if moves:
+                publisher.publish(fill(kind(), values))
+
+    def _accepted(self, type_name: str, values: Plain) -> Plain:
+        """What joint_trajectory_controller takes: a begin that is not over yet, and no velocity at the end."""
+        if type_name != JOINT_TRAJECTORY.name:
+            return values
+        if self._starts_now:
+            values["header"]["stamp"] = {"sec": 0, "nanosec": 0}
+        for point in values["points"]:
+            if point["positions"] and not self._with_velocities:
+                point["velocities"] = []
+        return values
+
+
+def dry_topic(topic: str) -> str:
+    """Where a dry run shows what would go to `topic`."""
+    return DRY_RUN + topic.removeprefix("~").lstrip("/")
+
+
+def place_rows(actions: ActionConfig, observation: ObservationConfig) -> NDArray[np.int64]:
+    """`(A,)`: the state channel that tells where an output is, -1 where none or several are of its name."""
+    rows = []
+    for part in actions.parts:
+        for one, name in zip(part.selected, part.names, strict=True):
+            unit = part.units.get(one.output, one.field.unit)
+            found = observation.channels_of(name, "" if one.given else one.field.name)
+            known = len(found) == 1 and unit in POSITION_UNITS
+            rows.append(observation.state.index(found[0]) if known else NOWHERE)
+    return np.array(rows, dtype=np.int64)

@@ -1,0 +1,129 @@
+"""How far and how fast each of a policy's outputs may be commanded: from a YAML file, a URDF and the message types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.files.strict import ConfigError, check_keys, nearest, require_positive
+from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.urdf import UrdfJoint, joints_of
+from trace_memory_ros.streams.base import Bounded
+
+VELOCITY_UNITS = ("m/s", "rad/s")
+POSITION_UNITS = ("rad", "m", "")
+"""A plain number, such as those of a Float64MultiArray, counts as the position of what it is called."""
+
+
+@dataclass(frozen=True)
+class OutputLimit:
+    """Bounds of one output in its own unit, infinite where nothing bounds it. Raises ConfigError.
+
+    max_step: from one command to the next. max_velocity: per second. max_acceleration: per second squared.
+    """
+
+    min: float = -inf
+    max: float = inf
+    max_step: float = inf
+    max_velocity: float = inf
+    max_acceleration: float = inf
+
+    def __post_init__(self) -> None:
+        for name in ("min", "max"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or isnan(value):
+                raise ConfigError(f"{name} = {value!r}: must be a number")
+        if self.min >= self.max:
+            raise ConfigError(f"min = {self.min:g}, max = {self.max:g}: min must be below max")
+        for name in ("max_step", "max_velocity", "max_acceleration"):
+            if getattr(self, name) != inf:
+                require_positive(getattr(self, name), name)
+
+    def tightened(self, other: OutputLimit) -> OutputLimit:
+        """What satisfies both. Raises ConfigError where nothing does."""
+        least = {f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return OutputLimit(**{**least, "min": max(self.min, other.min)})
+
+
+UNLIMITED = OutputLimit()
+
+
+def velocity_columns(actions: ActionConfig) -> tuple[bool, ...]:
+    """Which outputs are velocities, by their units."""
+    return tuple(unit in VELOCITY_UNITS for unit in actions.units)
+
+
+def limits_of(actions: ActionConfig, limits_file: str = "", urdf: str = "") -> tuple[OutputLimit, ...]:
+    """A limit per output; where two sources say one, the tighter holds. Raises ConfigError naming file and output."""
+    found = dict(zip(actions.names, _of_types(actions), strict=True))
+    for where, source in (
+        (urdf, _of_urdf(actions, urdf) if urdf else {}),
+        (limits_file, _of_file(actions, limits_file) if limits_file else {}),
+    ):
+        for name, limit in source.items():
+            try:
+                found[name] = found[name].tightened(limit)
+            except ConfigError as error:
+                raise ConfigError(f"{where}: {name}, together with its other limits: {error}") from error
+    return tuple(found.values())
+
+
+def _of_types(actions: ActionConfig) -> list[OutputLimit]:
+    return [
+        OutputLimit(*part.kind.bounds(one.field.name)) if isinstance(part.kind, Bounded) else UNLIMITED
+        for part in actions.parts
+        for one in part.selected
+    ]
+
+
+def _of_file(actions: ActionConfig, path: str) -> dict[str, OutputLimit]:
+    try:
+        data: Any = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"limits_file = {path}: cannot be read: {error}; correct the path or the file") from error
+    given = check_keys(data, ("limits",), ("limits",), path)["limits"]
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{path}: limits = {given!r}: must be a mapping, OUTPUT: {{min: ..., max: ...}}")
+    known = [f.name for f in fields(OutputLimit)]
+    limits = {}
+    for name, entry in given.items():
+        if name not in actions.names:
+            raise ConfigError(f"{path}: limits of {name!r}, which is no output; {nearest(str(name), actions.names)}")
+        try:
+            limits[name] = OutputLimit(**check_keys(entry, known, (), "limits"))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: limits of {name}: {error}") from error
+    return limits
+
+
+def _of_urdf(actions: ActionConfig, path: str) -> dict[str, OutputLimit]:
+    joints = joints_of(path)
+    limits: dict[str, OutputLimit] = {}
+    for part in actions.parts:
+        for one, name in zip(part.selected, part.names, strict=True):
+            joint = _joint(joints, (name, one.output, one.field.name.partition(".")[2]))
+            unit = part.units.get(one.output, one.field.unit)
+            if joint is None or unit not in (*POSITION_UNITS, *VELOCITY_UNITS):
+                continue
+            try:
+                if unit in VELOCITY_UNITS:
+                    limits[name] = OutputLimit(min=-joint.velocity, max=joint.velocity)
+                else:
+                    limits[name] = OutputLimit(joint.lower, joint.upper, max_velocity=joint.velocity)
+            except ConfigError as error:
+                raise ConfigError(f"{path}: joint of {name}: {error}") from error
+    if not limits:
+        raise ConfigError(
+            f"{path}: none of its joints is called as an output, {', '.join(actions.names)}: give the URDF of the "
+            f"commanded robot; {nearest(actions.names[0], list(joints))}"
+        )
+    return limits
+
+
+def _joint(joints: Mapping[str, UrdfJoint], names: Sequence[str]) -> UrdfJoint | None:
+    return next((joints[name] for name in names if name in joints), None)
