@@ -1,0 +1,1 @@
+"""What `trace-memory doctor` is made of."""

@@ -1,0 +1,216 @@
+"""What was seen of a robot against what a checkpoint needs: a table, with a remedy for whatever is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from trace_memory_ros.nodes.doctor.heard import Seen, TopicSeen
+from trace_memory_ros.nodes.memory.findings import MS_NS, Level
+from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
+from trace_memory_ros.runtime.actions import ActionConfig
+
+AHEAD_MS = 50.0
+"""Stamps may lie ahead of this machine's clock by this much."""
+SHOWN_FAULTS = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check: what was found, how grave it is, and what to do about it."""
+
+    part: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+def judged(seen: Seen, observation: ObservationConfig, actions: ActionConfig | None, reliability: str) -> list[Row]:
+    """All rows: the transport, every stream, all stamps together, every command topic, the memory.
+
+    reliability: as memory_node's parameter. actions: None for a checkpoint without a policy.
+    """
+    rows = list(_transport(seen, observation))
+    for stream in observation.inputs:
+        topic = seen.streams[stream.name]
+        rows += _stream(seen, stream, topic, reliability)
+    rows += _one_clock(seen, observation)
+    for part in actions.parts if actions else ():
+        rows += _command(seen.commands[part.topic], part.type)
+    rows.append(_memory(seen.conditions))
+    return rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows for a terminal; a remedy stands under its row."""
+    width = max(len(row.part) for row in rows)
+    words = {Level.OK: "ok", Level.WARN: "warning", Level.ERROR: "WRONG"}
+    lines = []
+    for row in rows:
+        lines.append(f"{words[row.level]:7}  {row.part:{width}}  {row.found}")
+        if row.remedy:
+            lines.append(f"{'':7}  {'':{width}}  -> {row.remedy}")
+    return "\n".join(lines)
+
+
+def _transport(seen: Seen, observation: ObservationConfig) -> Iterator[Row]:
+    said = ", ".join(f"{name}={value}" for name, value in seen.transport.items())
+    yield Row("transport", Level.OK, said)
+    others = [name for name in seen.topics if name not in ("/rosout", "/parameter_events")]
+    if not others:
+        yield Row(
+            "graph",
+            Level.ERROR,
+            "no topic of any other node is seen",
+            "start the robot's drivers; use their ROS_DOMAIN_ID and RMW_IMPLEMENTATION; for another machine set "
+            "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET, and open UDP 7400-7500 and multicast",
+        )
+    fast = "fastrtps" in seen.transport.get("RMW_IMPLEMENTATION", "")
+    own = seen.transport.get("FASTDDS_BUILTIN_TRANSPORTS") or seen.transport.get("FASTRTPS_DEFAULT_PROFILES_FILE")
+    if fast and observation.cameras and not own:
+        yield Row(
+            "images",
+            Level.WARN,
+            "Fast DDS with its own transports loses large images on a busy machine",
+            "set FASTDDS_BUILTIN_TRANSPORTS=LARGE_DATA for every process, drivers too",
+        )
+
+
+def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str) -> Iterator[Row]:
+    part = f"stream {stream.name}"
+    trouble = _absent(seen, stream, topic)
+    if trouble is not None:
+        yield trouble
+        return
+    yield from _endpoints(part, topic, reliability)
+    if not topic.arrivals_ns:
+        yield Row(
+            part,
+            Level.ERROR,
+            f"{topic.name}: nothing came in {seen.seconds:g} s, though it has a publisher",
+            "see whether the driver publishes (ros2 topic hz), and whether data pass between containers or machines: "
+            "FASTDDS_BUILTIN_TRANSPORTS=LARGE_DATA, or UDPv4 where shared memory is not shared",
+        )
+        return
+    yield _rate(part, seen, stream, topic)
+    yield from _stamps(part, seen, stream, topic)
+    for text, count in topic.faults.most_common(SHOWN_FAULTS):
+        what, _, remedy = text.partition(": ")
+        yield Row(part, Level.ERROR, f"{what} ({count} of the first messages)", remedy or "see the driver's settings")
+
+
+def _absent(seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row | None:
+    """The row of a stream that has no publisher of its type."""
+    part, needed = f"stream {stream.name}", stream.message_type
+    if not topic.publishers:
+        taken = {other.name for other in seen.streams.values()}
+        alike = [name for name, types in seen.topics.items() if needed in types and name not in taken]
+        close = difflib.get_close_matches(topic.name, alike, n=1, cutoff=0.0)
+        others = [name for name in alike if name not in close][:3]
+        remedy = f"start the driver that publishes {needed}"
+        if close:
+            remedy = (
+                f"if it is {' or '.join([*close, *others])}: --remap {stream.topic}:={close[0]}, and so for the nodes"
+            )
+        return Row(part, Level.ERROR, f"{topic.name}: nobody publishes it", remedy)
+    wrong = sorted({end.type_name for end in topic.publishers} - {needed})
+    if wrong:
+        return Row(
+            part,
+            Level.ERROR,
+            f"{topic.name} is {', '.join(wrong)}; the checkpoint was trained on {needed}",
+            "remap to the topic of that type, or train again with this type",
+        )
+    return None
+
+
+def _endpoints(part: str, topic: TopicSeen, reliability: str) -> Iterator[Row]:
+    nodes = sorted(end.node for end in topic.publishers)
+    if len(nodes) > 1:
+        yield Row(part, Level.WARN, f"{len(nodes)} publishers: {', '.join(nodes)}",
+                  "let one node publish it: samples of two are refused where they cross")  # fmt: skip
+    if reliability == "reliable" and not all(end.reliable for end in topic.publishers):
+        yield Row(part, Level.ERROR, "its publisher is best effort, reliability is reliable: nothing would come",
+                  "set reliability: best_effort")  # fmt: skip
+
+
+def _rate(part: str, seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row:
+    arrivals = topic.arrivals_ns
+    gaps_ms = [(b - a) / MS_NS for a, b in zip(arrivals, arrivals[1:], strict=False)]
+    rate_hz = (len(arrivals) - 1) / max(1e-9, (arrivals[-1] - arrivals[0]) / 1e9) if gaps_ms else 0.0
+    found = f"{topic.name}: {topic.shape}, {rate_hz:.1f} Hz, {len(arrivals)} messages"
+    widest_ms = max(gaps_ms, default=1e3 * seen.seconds)
+    if widest_ms > stream.stale_after_ms:
+        remedy = f"a tick is stale after {stream.stale_after_ms:g} ms: speed the driver up, or look for what it loses"
+        return Row(part, Level.ERROR, f"{found}, up to {widest_ms:.0f} ms between two", remedy)
+    return Row(part, Level.OK, found)
+
+
+def _stamps(part: str, seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Iterator[Row]:
+    stamps = topic.stamps_ns
+    zeros = stamps.count(0)
+    if zeros:
+        yield Row(part, Level.ERROR, f"{zeros} of {len(stamps)} messages are stamped 0, and are refused",
+                  "let the driver fill header.stamp, or train with stamp: received")  # fmt: skip
+    rising = [stamp for stamp in stamps if stamp]
+    back = sum(b <= a for a, b in zip(rising, rising[1:], strict=False))
+    if back:
+        yield Row(part, Level.ERROR, f"{back} of {len(rising)} stamps do not rise, and are refused",
+                  "stamp every message when it is taken, by one clock; one publisher per topic")  # fmt: skip
+    if not rising or seen.sim_time or stream.stamp == "received":
+        return
+    age_ms = _age_ms(topic)
+    if age_ms < -AHEAD_MS:
+        yield Row(part, Level.ERROR, f"stamps lie {-age_ms:.0f} ms ahead of this machine's clock",
+                  "set the clocks of all machines by one source (chrony, PTP)")  # fmt: skip
+    elif age_ms > stream.stale_after_ms:
+        yield Row(part, Level.ERROR, f"messages are {age_ms:.0f} ms old when they come",
+                  "set the clocks of all machines by one source, or look for what delays them; policy_node refuses to "
+                  "act on what is too old")  # fmt: skip
+
+
+def _one_clock(seen: Seen, observation: ObservationConfig) -> Iterator[Row]:
+    """Streams are put together by stamps, so these must be of one clock."""
+    ages = {s.name: _age_ms(seen.streams[s.name]) for s in observation.inputs if any(seen.streams[s.name].stamps_ns)}
+    if len(ages) < 2:
+        return
+    youngest, oldest = min(ages, key=ages.__getitem__), max(ages, key=ages.__getitem__)
+    apart_ms = ages[oldest] - ages[youngest]
+    limit_ms = min(stream.stale_after_ms for stream in observation.inputs)
+    found = f"stamps of {oldest} lie {apart_ms:.0f} ms behind those of {youngest}"
+    if apart_ms > limit_ms:
+        yield Row("clocks", Level.ERROR, found, "stamp all streams by one clock, when the sample is taken")
+    else:
+        yield Row("clocks", Level.OK, found)
+
+
+def _age_ms(topic: TopicSeen) -> float:
+    pairs = zip(topic.arrivals_ns, topic.stamps_ns, strict=True)
+    ages = [(arrival - stamp) / MS_NS for arrival, stamp in pairs if stamp]
+    return median(ages) if ages else 0.0
+
+
+def _command(topic: TopicSeen, needed: str) -> Iterator[Row]:
+    part = f"command {topic.name}"
+    takers = [end for end in topic.subscribers if end.type_name == needed]
+    if not takers:
+        others = sorted({end.type_name for end in topic.subscribers})
+        found = f"its subscriber takes {', '.join(others)}, the policy sends {needed}" if others else "nobody takes it"
+        remedy = "start the controller (ros2 control list_controllers), or remap to the topic that it takes"
+        yield Row(part, Level.ERROR, found, remedy)
+    else:
+        yield Row(part, Level.OK, f"taken by {', '.join(sorted({end.node for end in takers}))}")
+    nodes = sorted(end.node for end in topic.publishers)
+    if len(nodes) > 1:
+        yield Row(part, Level.ERROR, f"{len(nodes)} nodes command it: {', '.join(nodes)}",
+                  "end all but one: an arm obeys whoever spoke last")  # fmt: skip
+
+
+def _memory(topic: TopicSeen) -> Row:
+    nodes = sorted(end.node for end in topic.publishers)
+    if len(nodes) > 1:
+        return Row("memory", Level.ERROR, f"{len(nodes)} nodes publish {topic.name}: {', '.join(nodes)}",
+                   "run one memory_node per namespace")  # fmt: skip
+    return Row("memory", Level.OK, f"{topic.name}: {nodes[0] if nodes else 'no memory_node runs yet'}")

@@ -1,0 +1,124 @@
+"""Joins the graph for a few seconds and notes what goes on there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import ReliabilityPolicy
+
+from trace_memory_ros.nodes.doctor.heard import Endpoint, Listening, Seen, TopicSeen
+from trace_memory_ros.nodes.inputs import InputSubscriptions
+from trace_memory_ros.observation.alignment import Verdict
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.runtime.actions import ActionConfig
+
+CONDITION = "memory/condition"
+DISCOVERY_S = 6.0
+"""Participants take some seconds to find one another; what is published meanwhile tells nothing."""
+VARIABLES = (
+    "ROS_DOMAIN_ID",
+    "ROS_AUTOMATIC_DISCOVERY_RANGE",
+    "ROS_STATIC_PEERS",
+    "FASTDDS_BUILTIN_TRANSPORTS",
+    "FASTRTPS_DEFAULT_PROFILES_FILE",
+    "CYCLONEDDS_URI",
+)
+
+
+def listen(
+    observation: ObservationConfig,
+    actions: ActionConfig | None,
+    seconds: float,
+    namespace: str = "",
+    remap: Sequence[str] = (),
+) -> Seen:
+    """Listen to a robot for `seconds`. remap: `OLD:=NEW` as for a node. Raises ConfigError as subscriptions do."""
+    context = Context()
+    rclpy.init(context=context)
+    rules = [argument for rule in remap for argument in ("-r", rule)]
+    node = rclpy.create_node(
+        "trace_memory_doctor",
+        namespace=namespace,
+        context=context,
+        cli_args=["--ros-args", *rules] if rules else None,
+        use_global_arguments=False,
+    )
+    try:
+        return _Doctor(node, observation, actions).seen(seconds)
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
+
+
+class _Doctor:
+    def __init__(self, node: Node, observation: ObservationConfig, actions: ActionConfig | None) -> None:
+        self._node = node
+        self._streams = {s.name: TopicSeen(node.resolve_topic_name(s.topic)) for s in observation.inputs}
+        parts = actions.parts if actions else ()
+        self._commands = {part.topic: TopicSeen(node.resolve_topic_name(part.topic)) for part in parts}
+        self._conditions = TopicSeen(node.resolve_topic_name(CONDITION))
+        self._listening = Listening(observation, self._streams)
+        # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
+        InputSubscriptions(node, observation, "best_effort", self._listening, self._after)
+
+    def seen(self, seconds: float) -> Seen:
+        executor = SingleThreadedExecutor(context=self._node.context)
+        executor.add_node(self._node)
+        _spin(executor, DISCOVERY_S, self._all_published)
+        for seen in self._streams.values():
+            seen.clear()
+        _spin(executor, seconds, lambda: False)
+        executor.shutdown()
+        topics = self._others()
+        for seen in (*self._streams.values(), *self._commands.values(), self._conditions):
+            seen.types = topics.get(seen.name, ())
+            seen.publishers = self._ends(self._node.get_publishers_info_by_topic(seen.name))
+            seen.subscribers = self._ends(self._node.get_subscriptions_info_by_topic(seen.name))
+        return Seen(seconds, self._streams, self._commands, self._conditions, topics, transport(), "/clock" in topics)
+
+    def _all_published(self) -> bool:
+        return all(self._published(seen.name) for seen in self._streams.values())
+
+    def _after(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
+        self._listening.note(stream, stamp_ns, time.time_ns())
+
+    def _others(self) -> Mapping[str, tuple[str, ...]]:
+        """Topics that somebody else publishes."""
+        found = dict(self._node.get_topic_names_and_types())
+        return {name: tuple(types) for name, types in found.items() if self._published(name)}
+
+    def _published(self, topic: str) -> bool:
+        return bool(self._ends(self._node.get_publishers_info_by_topic(topic)))
+
+    def _ends(self, infos: Sequence[Any]) -> list[Endpoint]:
+        own = self._node.get_fully_qualified_name()
+        ends = [
+            Endpoint(
+                f"{info.node_namespace.rstrip('/')}/{info.node_name}",
+                info.topic_type,
+                info.qos_profile.reliability != ReliabilityPolicy.BEST_EFFORT,
+            )
+            for info in infos
+        ]
+        return [end for end in ends if end.node != own]
+
+
+def _spin(executor: SingleThreadedExecutor, seconds: float, done: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while (left_s := until - time.monotonic()) > 0 and not done():
+        executor.spin_once(timeout_sec=min(left_s, 0.1))
+
+
+def transport() -> dict[str, str]:
+    """The middleware, and the variables that decide whom it reaches."""
+    from rclpy.utilities import get_rmw_implementation_identifier
+
+    given = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
+    return {"RMW_IMPLEMENTATION": get_rmw_implementation_identifier(), "ROS_DOMAIN_ID": "0"} | given
