@@ -140,9 +140,7 @@ def test_clocks_controllers_and_doubles_are_judged() -> None:
 @pytest.mark.timeout(200)
 def test_a_live_robot_is_looked_at(domain_id: int, tmp_path: Path) -> None:
     # Limits so wide that a busy machine does not make this robot a slow one.
-    patient = [
-        [replace(one, stale_after_ms=60_000) for one in group] for group in (CONFIG.cameras, CONFIG.streams)
-    ]
+    patient = [[replace(one, stale_after_ms=60_000) for one in group] for group in (CONFIG.cameras, CONFIG.streams)]
     observation = replace(CONFIG, cameras=tuple(patient[0]), streams=tuple(patient[1]))
     tiny_checkpoint(tmp_path / "checkpoint", observation=observation)
     robot = Robot(domain_id, "clinic")

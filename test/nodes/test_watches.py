@@ -108,4 +108,8 @@ def test_inputs_that_wait_longer_than_a_tick_are_overload() -> None:
     for _ in range(20):
         one.came(150.0)
     finding = one.finding(2 * MS_NS, "", "")
+    one.ticked(replace(GOOD, status=ConditionStatus.STALE, reason="front is old"), 2 * MS_NS, 12.5, 30.0)
+    both = one.finding(2 * MS_NS, "", "").message
+    assert both.startswith("overload: ")
+    assert both.endswith("front is old")
     assert (finding.level, finding.message[:40]) == (Level.WARN, "overload: inputs wait for more than 100 ")

@@ -140,7 +140,8 @@ def _rate(part: str, seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row:
     arrivals = topic.arrivals_ns
     gaps_ms = [(b - a) / MS_NS for a, b in zip(arrivals, arrivals[1:], strict=False)]
     rate_hz = (len(arrivals) - 1) / max(1e-9, (arrivals[-1] - arrivals[0]) / 1e9) if gaps_ms else 0.0
-    found = f"{topic.name}: {topic.shape}, {rate_hz:.1f} Hz, {len(arrivals)} messages"
+    shape = f"{topic.shape}, " if topic.shape else ""
+    found = f"{topic.name}: {shape}{rate_hz:.1f} Hz, {len(arrivals)} messages"
     widest_ms = max(gaps_ms, default=1e3 * seen.seconds)
     if widest_ms > stream.stale_after_ms:
         remedy = f"a tick is stale after {stream.stale_after_ms:g} ms: speed the driver up, or look for what it loses"

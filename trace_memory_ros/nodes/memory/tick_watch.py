@@ -65,12 +65,17 @@ class TickWatch:
             return level, f"no control tick yet: {waiting or 'its inputs are not complete'}"
         if now_ns - self._newest_ns > self._silent_ns:
             return Level.ERROR, "no control tick comes any more: see the streams"
+        overload = self._overload()
         if condition.status is not ConditionStatus.OK:
-            return Level.ERROR, f"condition {condition.status.name}: {condition.reason}"
+            text = f"condition {condition.status.name}: {condition.reason}"
+            return Level.ERROR, f"{overload}; {text}" if overload else text
+        return (Level.WARN, overload) if overload else (Level.OK, "a condition at every tick")
+
+    def _overload(self) -> str:
         limit_ms = max(LEAST_WAIT_MS, self._period_ms)
-        if self._waits_ms.share_above(limit_ms) > OVERLOADED_SHARE:
-            return Level.WARN, (
-                f"overload: inputs wait for more than {limit_ms:g} ms in this node's queues, so conditions come late: "
-                "give it a core, or slow down or throttle the fastest stream"
-            )
-        return Level.OK, "a condition at every tick"
+        if self._waits_ms.share_above(limit_ms) <= OVERLOADED_SHARE:
+            return ""
+        return (
+            f"overload: inputs wait for more than {limit_ms:g} ms in this node's queues, so conditions come late: give "
+            "it a core, or slow down or throttle the fastest stream"
+        )
