@@ -62,9 +62,10 @@ def test_bags_are_trained_on_and_evaluated(
     assert policy.options["ensemble_decay"] == pytest.approx(0.1 if robot is SLOW else 0.01)
     values = read_file(out / FILE)
     assert (values["policy"]["chunk"], values["recipe"]["branch_reach"]) == (chunk, reach)
-    assert main(["evaluate", bags, "--checkpoint", str(out), *places, "--out", str(tmp_path / "e")]) == 0
+    pair = [f"{bags}/0_{side}" for side in (0, 1)]
+    assert main(["evaluate", *pair, "--checkpoint", str(out), *places, "--out", str(tmp_path / "e")]) == 0
     evaluation = read_evaluation(tmp_path / "e")
-    assert len(evaluation.episodes) == 6
+    assert len(evaluation.episodes) == 2
     for episode in evaluation.episodes:
         assert (episode.ticks_stale, episode.ticks_invalid) == (0, 0)
         assert episode.ticks == pytest.approx(SECONDS * 1000 / robot.tick_ms, abs=2)
