@@ -10,11 +10,11 @@ import torch
 from studies.detail.plan import CHOOSING_SEED, FRAME_S, TESTED_SEED, DetailPlan, design_of, parts_of, recorded
 from studies.grid import Figures, Run, Store
 from trace_memory_ros.arm.demonstrations import collect
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.build import Pairs, prepare, with_features
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
+from trace_memory_ros.learning.report.progress import Progress
 
 
 def seeds_of(plan: DetailPlan) -> list[list[int]]:

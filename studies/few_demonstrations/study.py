@@ -21,13 +21,13 @@ from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.folds import learn_fold
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split
-from trace_memory_ros.learning.branch_accuracy import judge
-from trace_memory_ros.learning.by_heart import probe_address, warnings
-from trace_memory_ros.learning.cross_validation import Trial, cross_validate
+from trace_memory_ros.learning.decisions.branch_accuracy import judge
+from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
+from trace_memory_ros.learning.decisions.cross_validation import Trial, cross_validate
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 

@@ -22,7 +22,7 @@ from trace_memory_ros.arm.closed_loop import figures_of, held_out_scenarios, run
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.policies.lerobot import family as lerobot_family
 from trace_memory_ros.policies.lerobot import files as lerobot_files

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.dataset import StatePath, Statistics, TrainingSet, action_spread, known_actions
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.optimise import descend, draw_batch
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import StatePath, Statistics, TrainingSet, action_spread, known_actions
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.learning.engine.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.lerobot.chunks import ENVIRONMENT_PX, LerobotChunks
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from studies.memory_modules.expert_episodes import ExpertEpisode
-from trace_memory_ros.learning.branch_accuracy import nearer
-from trace_memory_ros.learning.dataset import increments
-from trace_memory_ros.learning.path_signatures import signatures
+from trace_memory_ros.learning.data.dataset import increments
+from trace_memory_ros.learning.data.path_signatures import signatures
+from trace_memory_ros.learning.decisions.branch_accuracy import nearer
 from trace_memory_ros.memory.base import MemoryInput, Readout
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy

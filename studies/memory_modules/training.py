@@ -12,8 +12,8 @@ from studies.memory_modules.plan import ModulesPlan
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.runtime.checkpoint import WEIGHTS, load

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.frames import of_stack, stacked
 
 Twins = tuple[Demonstration, Demonstration]

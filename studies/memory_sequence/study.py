@@ -23,12 +23,12 @@ from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder, Data
-from trace_memory_ros.learning.branch_accuracy import decisions_right
-from trace_memory_ros.learning.dataset import StatePath, TrainingSet
+from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.data.dataset import StatePath, TrainingSet
+from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.fit import new_agent, plain_accuracy
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.measure.statistics import bootstrap_interval
 from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow

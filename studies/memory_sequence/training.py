@@ -13,11 +13,11 @@ from torch import Tensor
 from studies.memory_sequence.recombine import Twins, recombine
 from trace_memory_ros.arm.sim.events import MAX_CUES
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead, Losses
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
-from trace_memory_ros.learning.dataset import TrainingSet
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.memory_first import Stage, learn_memory
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 
 RECIPE = replace(
     Recipe(),

@@ -16,9 +16,9 @@ from studies.moments.scenes import read, shown, without_twins
 from studies.moments.training import compare
 from trace_memory_ros.arm.recorder import arm_recording
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.found import find_decisions, recorded
-from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.learning.decisions.found import find_decisions, recorded
 from trace_memory_ros.moments import words
 from trace_memory_ros.observation.frames import at
 

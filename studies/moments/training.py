@@ -14,15 +14,15 @@ from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import ChunkModel, fit_references, label_verdicts
 from trace_memory_ros.learning.build import action_channels
-from trace_memory_ros.learning.dataset import StatePath, UnpairedSet
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import StatePath, UnpairedSet
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.branch_accuracy import ChunkModel, fit_references, label_verdicts
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.run_config import AUTO, NONE
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.periods import ticks_in

@@ -16,10 +16,10 @@ from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.dataset import Episode, Statistics
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.path_signatures import signatures
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import Episode, Statistics
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.path_signatures import signatures
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.observation.frames import at, resized
 from trace_memory_ros.replay.parity import ARRAYS

@@ -23,11 +23,11 @@ from studies.train.thousand import Sizes
 from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
+from trace_memory_ros.learning.engine.hardware import Hardware
+from trace_memory_ros.learning.engine.stage_times import STEP
 from trace_memory_ros.learning.fit import fit, plain_accuracy
-from trace_memory_ros.learning.hardware import Hardware
-from trace_memory_ros.learning.progress import Progress, Reporter
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.stage_times import STEP
+from trace_memory_ros.learning.report.progress import Progress, Reporter
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.registry import GATED
 

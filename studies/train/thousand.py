@@ -14,10 +14,10 @@ import torch
 
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.learning.build import Design, prepare_unpaired
-from trace_memory_ros.learning.dataset import fit_state, state_mask
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.dataset import fit_state, state_mask
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.engine.hardware import Hardware
 from trace_memory_ros.learning.fit import fit
-from trace_memory_ros.learning.hardware import Hardware
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.frames import Frames

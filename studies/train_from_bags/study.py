@@ -22,11 +22,11 @@ from trace_memory_ros.learning.agent import AuxiliaryHead
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import ChunkModel, decisions_right, label_verdicts
-from trace_memory_ros.learning.dataset import UnpairedSet
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import UnpairedSet
+from trace_memory_ros.learning.decisions.branch_accuracy import ChunkModel, decisions_right, label_verdicts
+from trace_memory_ros.learning.engine.optimise import descend, draw_batch
 from trace_memory_ros.learning.fit import fit, new_agent, plain_accuracy
-from trace_memory_ros.learning.optimise import descend, draw_batch
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.measure.accuracy import TWINS, Accuracy
 from trace_memory_ros.runtime.checkpoint import load

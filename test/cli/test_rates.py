@@ -14,7 +14,7 @@ from trace_memory_ros.cli.main import main
 from trace_memory_ros.evidence.evaluation_file import read_evaluation
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare, read_bags
-from trace_memory_ros.learning.batches import sample_reads
+from trace_memory_ros.learning.data.batches import sample_reads
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.learning.run_config import FILE, read_file
 from trace_memory_ros.runtime.checkpoint import load
@@ -62,9 +62,10 @@ def test_bags_are_trained_on_and_evaluated(
     assert policy.options["ensemble_decay"] == pytest.approx(0.1 if robot is SLOW else 0.01)
     values = read_file(out / FILE)
     assert (values["policy"]["chunk"], values["recipe"]["branch_reach"]) == (chunk, reach)
-    assert main(["evaluate", bags, "--checkpoint", str(out), *places, "--out", str(tmp_path / "e")]) == 0
+    pair = [f"{bags}/0_{side}" for side in (0, 1)]
+    assert main(["evaluate", *pair, "--checkpoint", str(out), *places, "--out", str(tmp_path / "e")]) == 0
     evaluation = read_evaluation(tmp_path / "e")
-    assert len(evaluation.episodes) == 6
+    assert len(evaluation.episodes) == 2
     for episode in evaluation.episodes:
         assert (episode.ticks_stale, episode.ticks_invalid) == (0, 0)
         assert episode.ticks == pytest.approx(SECONDS * 1000 / robot.tick_ms, abs=2)

@@ -11,11 +11,11 @@ import torch
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
+from trace_memory_ros.learning.engine.hardware import Hardware
+from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.fit import fit
-from trace_memory_ros.learning.hardware import Hardware
-from trace_memory_ros.learning.processes import ALONE, Group
-from trace_memory_ros.learning.progress import Progress, Reporter
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress, Reporter
 
 FIRST = MemoryFirst(
     clock_factors=(2.0,), stage_steps=4, check_steps=1, settle_steps=0, attempts=1, batch_pairs=3, reads=3,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.frames import of_stack
 from trace_memory_ros.runtime.clock import EveryTicks

@@ -13,13 +13,13 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import split
 from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
 from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, prepare, read_bags
-from trace_memory_ros.learning.batches import EpisodeBatch
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, chunk_error
-from trace_memory_ros.learning.dataset import UnpairedSet, divergent_ticks
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.batches import EpisodeBatch
+from trace_memory_ros.learning.data.dataset import UnpairedSet, divergent_ticks
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock

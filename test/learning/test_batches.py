@@ -8,7 +8,7 @@ import torch
 from learning.synthetic import BRANCH_TICK, TICKS, design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder, augment, sample_reads, shift
+from trace_memory_ros.learning.data.batches import BatchBuilder, augment, sample_reads, shift
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
 
 

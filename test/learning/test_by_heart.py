@@ -11,8 +11,8 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
-from trace_memory_ros.learning.by_heart import Probe, probe_address, warnings
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.decisions.by_heart import Probe, probe_address, warnings
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.clock import EveryTicks

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trace_memory_ros.learning.cross_validation import FOLDS, LEAST_SCENES, KeptTrials, Trial, cross_validate, deal
+from trace_memory_ros.learning.decisions.cross_validation import (
+    FOLDS,
+    LEAST_SCENES,
+    KeptTrials,
+    Trial,
+    cross_validate,
+    deal,
+)
 from trace_memory_ros.measure.accuracy import Accuracy
 
 

@@ -14,12 +14,12 @@ from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy
-from trace_memory_ros.learning.hardware import CPU, Hardware
-from trace_memory_ros.learning.optimise import Sampling
-from trace_memory_ros.learning.readings import readings
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.optimise import Sampling
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
+from trace_memory_ros.learning.report.readings import readings
 from trace_memory_ros.memory import registry
 
 DIFFUSION = {

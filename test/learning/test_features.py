@@ -10,8 +10,8 @@ import pytest
 import torch
 from learning.synthetic import OBSERVATION, design, pair
 
-from trace_memory_ros.learning.batches import BatchBuilder, augment
 from trace_memory_ros.learning.build import prepare, with_features
+from trace_memory_ros.learning.data.batches import BatchBuilder, augment
 from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile

@@ -17,8 +17,8 @@ from learning.tiny_bags import recording, write_bags
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import prepare, read_bags
-from trace_memory_ros.learning.batches import Data
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.runtime.clock import EveryTicks

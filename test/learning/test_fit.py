@@ -8,10 +8,10 @@ import torch
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import Data
+from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.fit import fit
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporter
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
 from trace_memory_ros.runtime.checkpoint import load
 
 SHORT = Recipe(

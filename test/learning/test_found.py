@@ -7,8 +7,8 @@ import pytest
 from moments.made_up import LEAST_ACTION, LEAST_STATE, PERIOD_MS, episode
 
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.found import find_decisions, recorded, without_decisions
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.found import find_decisions, recorded, without_decisions
 from trace_memory_ros.learning.run_config import BagsSection
 from trace_memory_ros.moments.find import Search
 from trace_memory_ros.observation.frames import Frames

@@ -13,12 +13,12 @@ import torch
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import Data, EpisodeBatch
+from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
+from trace_memory_ros.learning.engine.hardware import CPU
+from trace_memory_ros.learning.engine.keeping import Stopped
 from trace_memory_ros.learning.fit import Fitted, fit
-from trace_memory_ros.learning.hardware import CPU
-from trace_memory_ros.learning.keeping import Stopped
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporter
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
 
 FIRST = MemoryFirst(
     clock_factors=(2.0, 1.0),

@@ -9,13 +9,14 @@ import pytest
 from html_pages import parsed, words
 from learning.synthetic import design, pair
 
-from trace_memory_ros.learning import build, logs
-from trace_memory_ros.learning.console import TrainingReport
+from trace_memory_ros.learning import build
 from trace_memory_ros.learning.fit import fit
-from trace_memory_ros.learning.logs import RunLog
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Progress, Reporters
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report import logs
+from trace_memory_ros.learning.report.console import TrainingReport
+from trace_memory_ros.learning.report.logs import RunLog
 from trace_memory_ros.learning.report.page import write_page
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporters
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FIRST = MemoryFirst(clock_factors=(2.0,), stage_steps=4, check_steps=2, settle_steps=0, attempts=1)

@@ -12,8 +12,8 @@ import torch
 from learning.synthetic import TICKS, design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.memory.registry import names
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.checkpoint import load

@@ -14,7 +14,7 @@ import torch
 from learning.in_processes import COURSES, train
 from safetensors.torch import load_file
 
-from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.learning.engine.processes import ALONE, Group
 
 ROOT = Path(__file__).parents[2]
 

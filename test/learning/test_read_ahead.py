@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from trace_memory_ros.learning.read_ahead import read_ahead
+from trace_memory_ros.learning.engine.read_ahead import read_ahead
 
 
 def square(step: int) -> int:

@@ -11,12 +11,12 @@ from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import split
-from trace_memory_ros.learning.batches import Data
-from trace_memory_ros.learning.dataset import Episode, TrainingSet
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.batches import Data
+from trace_memory_ros.learning.data.dataset import Episode, TrainingSet
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.fit import fit
-from trace_memory_ros.learning.progress import JOINT, Judged, Progress, Reporter
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import JOINT, Judged, Progress, Reporter
 
 SHORT = Recipe(
     memory_first=MemoryFirst(clock_factors=(2.0,), stage_steps=4, check_steps=2, settle_steps=0, attempts=2, least=1.0),

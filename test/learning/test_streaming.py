@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from learning.synthetic import design, pair
 
 from trace_memory_ros.files.stored import StoredArray
-from trace_memory_ros.learning import build, dataset
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.optimise import Sampling
-from trace_memory_ros.learning.path_signatures import PathSignatures, signatures
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.data import dataset
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.path_signatures import PathSignatures, signatures
+from trace_memory_ros.learning.engine.optimise import Sampling
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.runtime.clock import PathLength, UpdateClock, ticks_apart

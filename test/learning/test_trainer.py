@@ -12,8 +12,8 @@ from learning.synthetic import design, pair
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.progress import Progress
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.policies.adapters import BEGINNING
 from trace_memory_ros.runtime.checkpoint import load

@@ -57,7 +57,7 @@ def write_checkpoint(
     return model
 
 
-def random_episode(ticks: int = 60, seed: int = 0) -> list[Observation]:
+def random_episode(ticks: int = 36, seed: int = 0) -> list[Observation]:
     """A random walk of the arms, standing still for a third of it, before random pictures."""
     rng = np.random.default_rng(seed)
     steps = rng.normal(0, 0.1, (ticks, 17))

@@ -73,7 +73,7 @@ def test_a_comparison_names_both_sides() -> None:
 
 
 def test_resident_growth_sees_the_bigger_step() -> None:
-    sizes = CostSizes(**{**vars(SMALL), "ticks": 400, "tokens": 32})
+    sizes = CostSizes(**{**vars(SMALL), "ticks": 200, "tokens": 32})
     assert resident_growth("training_step", "full", sizes) > peak_bytes(training_step(sizes.both()["full"], sizes)) / 2
 
 

@@ -18,13 +18,11 @@ from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 TICKS = 100
-MEMORIES = ("trace", "retrieval")
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_live_over_dds_equals_replay_and_training(memory: str, tmp_path: Path) -> None:
-    checkpoint = random_checkpoint(tmp_path / "checkpoint", memory)
+def test_live_over_dds_equals_replay_and_training(tmp_path: Path) -> None:
+    checkpoint = random_checkpoint(tmp_path / "checkpoint", "trace")
     live = bench.record_live(tmp_path, checkpoint, TICKS, seed=3, disturbance={"burst_every_s": 2.5, "damaged": 0.02})
     assert live["conditions"] >= TICKS - 5
     assert all(live["messages"][name] > 0 for name in ("dropped", "repeated", "reordered", "damaged"))

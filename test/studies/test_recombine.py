@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.memory_sequence.recombine import Twins, recombine
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.frames import of_stack, stacked
 
 SHOWS = ((2, 5), (7, 9), (11, 13), (15, 18))

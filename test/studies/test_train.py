@@ -11,8 +11,8 @@ from studies.engine import show
 from studies.train.scan import ticks_per_s
 from studies.train.study import Clocked, _holds, tables
 from studies.train.thousand import Sizes, train
-from trace_memory_ros.learning.progress import JOINT, Progress
-from trace_memory_ros.learning.stage_times import STEP
+from trace_memory_ros.learning.engine.stage_times import STEP
+from trace_memory_ros.learning.report.progress import JOINT, Progress
 from trace_memory_ros.measure.accuracy import Accuracy
 
 TINY = Sizes(

@@ -11,8 +11,8 @@ from studies.engine import option_parser
 from studies.train_from_bags import study as train_from_bags
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import prepare, read_bags
-from trace_memory_ros.learning.batches import EpisodeBatch
-from trace_memory_ros.learning.dataset import UnpairedSet
+from trace_memory_ros.learning.data.batches import EpisodeBatch
+from trace_memory_ros.learning.data.dataset import UnpairedSet
 from trace_memory_ros.learning.recipe import Recipe
 
 

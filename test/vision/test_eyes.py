@@ -12,8 +12,8 @@ from learning.synthetic import BRANCH_TICK, TICKS, design, pair
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.trainer import Trainer

@@ -20,7 +20,7 @@ from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.stored import StoredArray
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.observation.lockstep import LockstepObserver

@@ -11,9 +11,9 @@ from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_ou
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
 from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
-from trace_memory_ros.learning.console import bar, command, console
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.summary import write_summary

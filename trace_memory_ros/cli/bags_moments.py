@@ -38,8 +38,8 @@ def moments(args: argparse.Namespace) -> int:
     from trace_memory_ros.bags.recording import RecordingConfig
     from trace_memory_ros.files import outputs
     from trace_memory_ros.learning.bags.data import from_episodes
-    from trace_memory_ros.learning.found import recorded
-    from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
+    from trace_memory_ros.learning.data.spread import ACTION_SHARE, least_spread
+    from trace_memory_ros.learning.decisions.found import recorded
     from trace_memory_ros.measure.summary import write_summary
     from trace_memory_ros.moments import words
     from trace_memory_ros.moments.find import Search, find
@@ -123,7 +123,7 @@ def _show(found: Found, data: BagData, units: Sequence[str], period_ms: int) -> 
 
 def _annotate(file: str, found: Found, data: BagData, episodes: Sequence[BagEpisode]) -> None:
     """Write the moments that need a memory beside the bags."""
-    from trace_memory_ros.learning.found import answer_numbers, with_decisions
+    from trace_memory_ros.learning.decisions.found import answer_numbers, with_decisions
     from trace_memory_ros.moments.annotations import Entry, write_annotations
     from trace_memory_ros.moments.words import LETTERS
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
     from trace_memory_ros.arm.recorder import arm_recording, record_bags, scenarios_of
     from trace_memory_ros.files import outputs
-    from trace_memory_ros.learning.console import bar, console
+    from trace_memory_ros.learning.report.console import bar, console
 
     if args.seeds < 1 or args.first_seed < 0:
         raise ValueError(f"--seeds is {args.seeds}, --first-seed {args.first_seed}: use at least 1 and 0")

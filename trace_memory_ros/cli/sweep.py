@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do the trainings that are not done; returns 1 where some failed."""
     from trace_memory_ros.files import atomic, outputs
-    from trace_memory_ros.learning.console import console
+    from trace_memory_ros.learning.report.console import console
     from trace_memory_ros.learning.sweep import SweepConfig, written
     from trace_memory_ros.measure.fleet import executor
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _train(config: SweepConfig, kept: Path, execute: Executor) -> dict[str, str]:
     """Do the runs that are not done; why some failed, by name."""
-    from trace_memory_ros.learning.console import bar, console
+    from trace_memory_ros.learning.report.console import bar, console
     from trace_memory_ros.learning.sweep import Job, carry_out
 
     runs = config.runs()
@@ -71,8 +71,8 @@ def _train(config: SweepConfig, kept: Path, execute: Executor) -> dict[str, str]
 def _tabulate(config: SweepConfig, folder: Path, failed: Mapping[str, str], title: str) -> str:
     """Write the table as data, page and text; returns the text."""
     from trace_memory_ros.files import atomic
-    from trace_memory_ros.learning.console import command
     from trace_memory_ros.learning.report import page
+    from trace_memory_ros.learning.report.console import command
     from trace_memory_ros.learning.sweep import TITLES, cells, markdown, table
     from trace_memory_ros.measure.page import render
     from trace_memory_ros.measure.summary import write_summary

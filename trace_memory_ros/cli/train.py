@@ -126,9 +126,9 @@ def run(args: argparse.Namespace) -> int:
         )
     import torch
 
-    from trace_memory_ros.learning.console import console
-    from trace_memory_ros.learning.hardware import Hardware
-    from trace_memory_ros.learning.processes import Group
+    from trace_memory_ros.learning.engine.hardware import Hardware
+    from trace_memory_ros.learning.engine.processes import Group
+    from trace_memory_ros.learning.report.console import console
 
     torch.set_num_threads(args.threads)
     given = _given(args)

@@ -18,12 +18,12 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.build import with_features
-from trace_memory_ros.learning.by_heart import probe_address, warnings
-from trace_memory_ros.learning.console import bar, command, console
-from trace_memory_ros.learning.cross_validation import KEPT, CrossValidation, Trial
+from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
+from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
 from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
+from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.measure.accuracy import LEAST

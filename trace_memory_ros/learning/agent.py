@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.learning.batches import EpisodeBatch, Evidence
-from trace_memory_ros.learning.hardware import CPU, Hardware
-from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
 from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule

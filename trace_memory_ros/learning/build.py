@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder, Data
-from trace_memory_ros.learning.branch_accuracy import fit_references
-from trace_memory_ros.learning.dataset import (
+from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.data.dataset import (
     StatePath,
     Statistics,
     TrainingSet,
@@ -27,10 +26,11 @@ from trace_memory_ros.learning.dataset import (
     held_in_memory,
     state_mask,
 )
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.learning.decisions.branch_accuracy import fit_references
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.recipe import Augmentation
-from trace_memory_ros.learning.spread import ACTION_SHARE, least_spread
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims

@@ -15,20 +15,20 @@ from safetensors.torch import load_file, save_file
 from trace_memory_ros.files import atomic, outputs
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import Data
-from trace_memory_ros.learning.branch_accuracy import judge
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.console import TrainingReport
-from trace_memory_ros.learning.hardware import CPU, Hardware
-from trace_memory_ros.learning.keeping import Keeper, Kept
-from trace_memory_ros.learning.logs import RunLog
+from trace_memory_ros.learning.data.batches import Data
+from trace_memory_ros.learning.decisions.branch_accuracy import judge
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.keeping import Keeper, Kept
+from trace_memory_ros.learning.engine.optimise import Feed
+from trace_memory_ros.learning.engine.processes import ALONE, Group
+from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.optimise import Feed
-from trace_memory_ros.learning.processes import ALONE, Group
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Progress, Reporter, Reporters
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.console import TrainingReport
+from trace_memory_ros.learning.report.logs import RunLog
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Judged, Progress, Reporter, Reporters
 from trace_memory_ros.learning.run_config import RunConfig
-from trace_memory_ros.learning.stage_times import StageTimes
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load

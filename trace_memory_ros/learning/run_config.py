@@ -15,10 +15,10 @@ import yaml
 
 from trace_memory_ros.files import atomic, plain
 from trace_memory_ros.files.strict import ConfigError, require_int, require_text
+from trace_memory_ros.learning.data.spread import check_spread
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH
-from trace_memory_ros.learning.spread import check_spread
 from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
 from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
 from trace_memory_ros.runtime.checkpoint_config import plain as plain_values

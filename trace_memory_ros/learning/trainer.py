@@ -10,15 +10,15 @@ from pathlib import Path
 import torch
 
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import BatchBuilder
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
-from trace_memory_ros.learning.keeping import Keeper, Kept
-from trace_memory_ros.learning.optimise import Built, Feed, Sampling, Together, descend
-from trace_memory_ros.learning.out_of_memory import naming_the_setting
-from trace_memory_ros.learning.progress import JOINT, Progress
-from trace_memory_ros.learning.read_ahead import read_ahead
-from trace_memory_ros.learning.readings import readings
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
+from trace_memory_ros.learning.engine.keeping import Keeper, Kept
+from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
+from trace_memory_ros.learning.engine.out_of_memory import naming_the_setting
+from trace_memory_ros.learning.engine.read_ahead import read_ahead
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.progress import JOINT, Progress
+from trace_memory_ros.learning.report.readings import readings
 
 _COUNT = "steps"
 """Beside the sums of losses: over how many steps they are."""

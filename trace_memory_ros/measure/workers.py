@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
-
-from trace_memory_ros.runtime.model import one_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -43,9 +42,14 @@ def reason_of(error: BaseException) -> str:
 
 
 def start_worker() -> None:
-    """One thread per worker, for torch and for a software renderer: more would only wait for one another."""
+    """One thread per worker, for torch and for a software renderer: more would only wait for one another.
+
+    torch itself is not imported, which takes seconds and which not every job needs.
+    """
     os.environ.setdefault("LP_NUM_THREADS", "0")
-    one_thread()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def _attempt(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from trace_memory_ros.bags.judge import label_faults
-from trace_memory_ros.learning.cross_validation import deal
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.cross_validation import deal
 from trace_memory_ros.measure.accuracy import ANNOTATED
 from trace_memory_ros.observation.frames import at
 from trace_memory_ros.observation.periods import ticks_in

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.dataset import fit_state, state_mask
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.dataset import fit_state, state_mask
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.spread import check_spread, least_spread
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
 from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
-from trace_memory_ros.learning.spread import check_spread, least_spread
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.periods import ticks_in

@@ -10,18 +10,18 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes, split
 from trace_memory_ros.learning.bags.design import options_of, small_memory
 from trace_memory_ros.learning.bags.training import fewer, prepare_split, strengths, with_noise
-from trace_memory_ros.learning.batches import Data
-from trace_memory_ros.learning.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.cross_validation import CrossValidation, KeptTrials, Trial, cross_validate
+from trace_memory_ros.learning.data.batches import Data
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
+from trace_memory_ros.learning.decisions.cross_validation import CrossValidation, KeptTrials, Trial, cross_validate
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.optimise import Feed
+from trace_memory_ros.learning.engine.processes import ALONE
+from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.hardware import CPU, Hardware
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.optimise import Feed
-from trace_memory_ros.learning.processes import ALONE
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import NONE, BagsSection, RunConfig
-from trace_memory_ros.learning.stage_times import StageTimes
 from trace_memory_ros.measure.accuracy import LEAST
 
 

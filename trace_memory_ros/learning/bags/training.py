@@ -16,11 +16,11 @@ from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
-from trace_memory_ros.learning.batches import BatchBuilder, Data
 from trace_memory_ros.learning.build import Design, prepare_unpaired
-from trace_memory_ros.learning.cross_validation import CrossValidation
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.found import Decisions, find_decisions, without_decisions
+from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.cross_validation import CrossValidation
+from trace_memory_ros.learning.decisions.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import AUTO, NONE, BagsSection, RunConfig, with_values

@@ -9,8 +9,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from trace_memory_ros.learning.logs import Line
-from trace_memory_ros.learning.progress import JOINT, MEMORY
+from trace_memory_ros.learning.report.logs import Line
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY
 from trace_memory_ros.measure.drawing import BRANCH, FAINT, PATH, STYLE, TRACE, svg
 
 PHASES = {MEMORY: "memory first", JOINT: "all together"}

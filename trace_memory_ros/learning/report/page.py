@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trace_memory_ros.files import atomic
-from trace_memory_ros.learning import logs
-from trace_memory_ros.learning.report import charts
+from trace_memory_ros.learning.report import charts, logs
 from trace_memory_ros.measure.page import render
 
 FILE = "training.html"

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from trace_memory_ros.files import atomic
-from trace_memory_ros.learning.processes import ALONE, Group
+from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.recipe import Recipe
 
 EVERY_S = 60.0

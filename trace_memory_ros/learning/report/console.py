@@ -7,9 +7,9 @@ import sys
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from trace_memory_ros.learning.progress import JOINT, MEMORY, Judged, Reporter
-from trace_memory_ros.learning.progress import Progress as Step
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Judged, Reporter
+from trace_memory_ros.learning.report.progress import Progress as Step
 
 console = Console()
 PHASES = {MEMORY: "memory first (steps at most)", JOINT: "all together (steps)"}

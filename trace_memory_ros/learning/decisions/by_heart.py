@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, on_seen
-from trace_memory_ros.learning.branch_accuracy import ChunkModel
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment, on_seen
+from trace_memory_ros.learning.decisions.branch_accuracy import ChunkModel
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.memory.base import Memory

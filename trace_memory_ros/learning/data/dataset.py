@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.demonstration import Demonstration
-from trace_memory_ros.learning.path_signatures import PathSignatures, signatures
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.path_signatures import PathSignatures, signatures
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, resized
 from trace_memory_ros.observation.periods import ticks_in

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
-from trace_memory_ros.learning.progress import MEMORY
 from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.report.progress import MEMORY
 
 ON_HOST = ("DefaultCPUAllocator", "not enough memory", "Cannot allocate memory")
 """In what torch says when the host's memory is used up, as a plain RuntimeError."""

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch
-from trace_memory_ros.learning.dataset import UnpairedSet
-from trace_memory_ros.learning.progress import Judged
-from trace_memory_ros.learning.references import RelativeReferences
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.dataset import UnpairedSet
+from trace_memory_ros.learning.decisions.references import RelativeReferences
+from trace_memory_ros.learning.report.progress import Judged
 from trace_memory_ros.measure.accuracy import ANNOTATED, TWINS, Accuracy
 from trace_memory_ros.observation.periods import ticks_in
 

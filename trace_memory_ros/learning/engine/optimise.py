@@ -13,12 +13,21 @@ from numpy.typing import NDArray
 from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
-from trace_memory_ros.learning.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.processes import ALONE, Group
+from trace_memory_ros.learning.engine.stage_times import (
+    AUGMENT,
+    BACKWARD,
+    BUILD,
+    DRAW,
+    FORWARD,
+    OPTIMISER,
+    WAIT,
+    StageTimes,
+)
 from trace_memory_ros.learning.features.cache import draw_views
-from trace_memory_ros.learning.hardware import CPU, Hardware
-from trace_memory_ros.learning.processes import ALONE, Group
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
-from trace_memory_ros.learning.stage_times import AUGMENT, BACKWARD, BUILD, DRAW, FORWARD, OPTIMISER, WAIT, StageTimes
 
 
 class Learner(Protocol):

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.dataset import START_MS, Episode, EpisodeSet, Statistics
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.dataset import START_MS, Episode, EpisodeSet, Statistics
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.views import PLAIN
 from trace_memory_ros.learning.recipe import Augmentation, ReadShares
-from trace_memory_ros.learning.references import RelativeReferences
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in

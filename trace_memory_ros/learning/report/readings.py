@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.batches import EpisodeBatch
+from trace_memory_ros.learning.data.batches import EpisodeBatch
 
 
 @torch.no_grad()

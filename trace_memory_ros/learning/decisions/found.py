@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trace_memory_ros.learning.demonstration import Demonstration
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.moments import words
 from trace_memory_ros.moments.find import FEWEST_EPISODES, Found, Occurrence, Search, find
 from trace_memory_ros.moments.groups import UNCLEAR

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from trace_memory_ros.learning.progress import Progress, Reporter
+from trace_memory_ros.learning.report.progress import Progress, Reporter
 
 FILE = "progress.jsonl"
 TENSORBOARD = "tensorboard"

@@ -1,0 +1,1 @@
+"""Episodes to learn from, as batches."""

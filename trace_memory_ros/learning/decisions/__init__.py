@@ -1,0 +1,1 @@
+"""Whether decisions are right, and what that can be known by."""

@@ -1,0 +1,1 @@
+"""How steps are done: devices, processes, batches made ahead, what is kept of an interrupted training."""
