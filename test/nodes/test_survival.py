@@ -30,7 +30,7 @@ class Survivor:
         self._environment = private_environment(domain_id)
         self._folder = folder
         settings = {"checkpoint": str(checkpoint), "reliability": "reliable", "autostart": True}
-        kept = {"snapshot_dir": str(self.file.parent), "snapshot_period_s": 0.01, "diagnostics_rate_hz": 20.0}
+        kept = {"snapshot_dir": str(self.file.parent), "snapshot_period_s": 1e-6, "diagnostics_rate_hz": 20.0}
         self._spec = NodeSpec("memory_node", {**settings, **kept}, namespace="survivor")
         self.process = self.start(0)
 
