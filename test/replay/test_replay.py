@@ -16,7 +16,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.bags.types import of_another_version, typestore
 from trace_memory_ros.bags.writer import STORAGES
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.cli.replay import default_out
@@ -281,6 +281,13 @@ def test_a_difference_is_found(recorded: tuple[Path, list[Condition]]) -> None:
     assert not compare([], []).identical
 
 
+def test_a_bag_of_today_is_of_this_version(recorded: tuple[Path, list[Condition]]) -> None:
+    with BagReader(recorded[0]) as reader:
+        topics = reader.topics.values()
+        assert not any(of_another_version(info.type_name, info.definition) for info in topics)
+        assert all(info.definition for info in topics)
+
+
 def test_other_instances_are_no_difference_and_a_restored_one_goes_on(
     recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -311,6 +318,9 @@ def test_conditions_of_before_instances_are_read(
         with sqlite3.connect(next((tmp_path / "bag").glob("*.db3"))) as file:
             file.execute("DELETE FROM message_definitions")
     with BagReader(tmp_path / "bag") as reader:
+        # Its bytes are no messages of today's type: they must not be played as such.
+        definition = reader.topics["/memory/condition"].definition
+        assert of_another_version(CONDITION, definition) == bool(definition)
         found = live_conditions(reader, RecordingConfig(default_arm()))
     assert [(c.instance, c.episode, c.tick) for c in found] == [(0, c.episode, c.tick) for c in conditions[:5]]
     np.testing.assert_array_equal(found[4].tokens, conditions[4].tokens)

@@ -19,3 +19,14 @@ def typestore() -> Typestore:
         types.update(get_types_from_msg(file.read_text(encoding="utf-8"), f"{PACKAGE}/msg/{file.stem}"))
     store.register(types)
     return store
+
+
+def of_another_version(type_name: str, definition: str) -> bool:
+    """Whether a bag's definition has other fields than ours; False for a type that is not ours, or without one."""
+    if not definition or not type_name.startswith(f"{PACKAGE}/") or type_name not in typestore().fielddefs:
+        return False
+    try:
+        found = get_types_from_msg(definition, type_name)
+    except Exception:  # whatever rosbags makes of a text: then nothing is known
+        return False
+    return type_name in found and found[type_name][1] != typestore().fielddefs[type_name][1]

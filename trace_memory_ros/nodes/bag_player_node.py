@@ -23,6 +23,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.signals import SignalHandlerOptions
 
 from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.types import of_another_version
 from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
 
@@ -64,7 +65,10 @@ class Played:
 
 
 class BagPlayer:
-    """Publishers of `node` for the topics of an open bag; types that are not installed are left out and named."""
+    """Publishers of `node` for the topics of an open bag.
+
+    left_out: topics that cannot be published as they were recorded, and why: their type is not installed, or another.
+    """
 
     def __init__(self, node: Node, reader: BagReader, options: PlayOptions) -> None:
         self._node, self._reader, self._options = node, reader, options
@@ -83,9 +87,12 @@ class BagPlayer:
             )
         for name in options.topics:
             info = reader.topics[name]
+            if of_another_version(info.type_name, info.definition):
+                self.left_out[name] = f"it was recorded with another version of {info.type_name}"
+                continue
             kind = message_class(info.type_name)
             if kind is None:
-                self.left_out[name] = info.type_name
+                self.left_out[name] = f"{info.type_name} is not installed"
                 continue
             new_name = (options.remap or {}).get(name, name)
             self.publishers[name] = node.create_publisher(kind, new_name, profile(name, info.type_name))
@@ -184,8 +191,8 @@ def play(node: Node, bag: Path, options: PlayOptions) -> None:
     logger = node.get_logger()
     with BagReader(bag) as reader:
         player = BagPlayer(node, reader, options)
-        for topic, type_name in player.left_out.items():
-            logger.warning(f"{topic} is left out: {type_name} is not installed")
+        for topic, reason in player.left_out.items():
+            logger.warning(f"{topic} is left out: {reason}")
         unheard = player.wait_for_listeners()
         if unheard:
             logger.warning(f"nobody listens to {', '.join(unheard)}")

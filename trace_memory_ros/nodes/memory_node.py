@@ -73,7 +73,7 @@ class MemoryNode(ManagedNode):
             runtime,
             Observer(config),
             self._continuity,
-            secrets.randbits(INSTANCE_BITS),
+            1 + secrets.randbelow(2**INSTANCE_BITS - 1),
             settings.on_clock_jump,
             self._fault,
         )

@@ -33,7 +33,7 @@ class Keeping:
     folder: Path | None = None
     period_s: float = 1.0
     max_age_s: float = 30.0
-    max_gap_ticks: int = 300
+    max_gap_ticks: int = 3_000
 
 
 class Continuity:

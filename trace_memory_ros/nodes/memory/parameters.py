@@ -34,7 +34,7 @@ class MemoryNodeParameters:
         30.0, "Oldest snapshot that activation goes on from; 0 begins empty.", unit="s", limits=(0.0, 86_400.0)
     )
     restore_max_gap_ticks: int = parameter(
-        300, "Control ticks that the memory may miss, by a restoration or a silence of all streams, before a new "
+        3_000, "Control ticks that the memory may miss, by a restoration or a silence of all streams, before a new "
         "episode begins.", limits=(0, 1_000_000),
     )  # fmt: skip
     on_clock_jump: str = parameter(
