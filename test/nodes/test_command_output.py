@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from trace_memory_ros.nodes.policy.commands import CommandOutput, Guards
+from trace_memory_ros.nodes.policy.one_memory import OneMemory
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.ramp import Ramp
 from trace_memory_ros.nodes.policy.timeliness import Timeliness
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.limiter import Limiter
 from trace_memory_ros.runtime.limits import OutputLimit
 from trace_memory_ros.streams.base import ReadError
@@ -41,7 +44,7 @@ class Desk:
         )
         self.sent: list[tuple[int, float, float]] = []
         self.faults: list[str] = []
-        self.stills = self.deferred = self.now_ms = 0
+        self.stills = self.deferred = self.now_ms = self.frozen_ms = 0
         self.output = CommandOutput(self, guards, lambda _, text: self.faults.append(text), self.clock, self.defer)
 
     def clock(self) -> int:
@@ -50,10 +53,14 @@ class Desk:
     def defer(self) -> None:
         self.deferred += 1
 
-    def publish(self, targets: np.ndarray, stamp_ns: int) -> None:
+    def messages(self, targets: np.ndarray, stamp_ns: int) -> list[Any]:
         if targets[0] == 666.0:
             raise ReadError("no such place")
-        self.sent.append((stamp_ns // MS - START_MS, *targets.tolist()))
+        self.now_ms += self.frozen_ms
+        return [(stamp_ns // MS - START_MS, *targets.tolist())]
+
+    def publish(self, messages: Sequence[Any]) -> None:
+        self.sent += messages
 
     def still(self, stamp_ns: int) -> None:
         self.stills += 1
@@ -96,6 +103,16 @@ def test_what_waited_too_long_for_younger_ones_is_late() -> None:
     desk.now_ms += 200
     desk.output.flush()
     assert desk.sent == [] and desk.counts == {"late_commands": 1}
+
+
+def test_what_is_frozen_while_it_is_made_is_late() -> None:
+    desk = Desk()
+    desk.tick(0, 1.0)
+    desk.frozen_ms = 1_500
+    desk.tick(50, 2.0)
+    desk.tick(100, None)
+    assert [stamp for stamp, *_ in desk.sent] == [0]
+    assert desk.counts == {"commands": 1, "late_commands": 1, "no_command": 1}
 
 
 def test_after_an_outage_nothing_stale_is_held() -> None:
@@ -211,3 +228,26 @@ def test_an_action_that_is_no_command_is_held() -> None:
     desk.tick(50, 666.0)
     assert [joint for _, joint, _ in desk.sent] == [1.0, 1.0]
     assert any("no such place" in fault for fault in desk.faults)
+
+
+def condition(instance: int, restored: bool = False) -> Condition:
+    none = np.zeros(0, np.float32)
+    return Condition(
+        0, 7, 0, ConditionStatus.OK, "", "trace", "id", none, none, none, none, False, {}, instance, restored, 3
+    )
+
+
+def test_another_memory_in_mid_episode_is_a_fault() -> None:
+    memory = OneMemory(accept_restored=False)
+    assert not memory.problem(condition(5)) and not memory.problem(condition(5))
+    for instance, other in ((6, 5), (5, 6)):  # two that take turns
+        assert f"from instance {other} to {instance} (at tick 7)" in memory.problem(condition(instance))
+    assert "restored, 3 ticks missing" in memory.problem(condition(8, restored=True))
+    memory.forget()
+    assert not memory.problem(condition(9))
+
+
+def test_a_restored_memory_is_taken_where_it_is_allowed() -> None:
+    memory = OneMemory(accept_restored=True)
+    assert not memory.problem(condition(5)) and not memory.problem(condition(6, restored=True))
+    assert memory.problem(condition(7))

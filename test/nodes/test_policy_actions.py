@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from fixtures import tiny_checkpoint
 from nodes.partner import Partner
 from nodes.robot import CONFIG, JOINTS, PATIENCE_S, PERIOD_NS, Robot
@@ -17,6 +18,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from trace_memory_ros.bags import messages
 from trace_memory_ros.bags.described import Described
 from trace_memory_ros.bags.types import typestore
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.message_classes import fill, message_class
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
@@ -193,6 +195,28 @@ def test_actions_of_another_policy_are_refused(folders: dict[str, Path]) -> None
     ):
         actions_of(two, load_policy(wheels))
     assert actions_of(two, load_policy(two)) == CONFIGS["two"]
+
+
+def test_a_file_divides_the_outputs_among_controllers_in_any_order(folders: dict[str, Path], tmp_path: Path) -> None:
+    from trace_memory_ros.nodes.policy.loading import actions_of, load_policy
+    from trace_memory_ros.runtime import checkpoint
+
+    two = checkpoint.load(folders["two"])
+    policy, path = load_policy(two), tmp_path / "actions.yaml"
+    elbow = {"topic": "elbow/trajectory", "type": TRAJECTORY, "select": [JOINTS[1]]}
+    arm = {"topic": "arm/trajectory", "type": TRAJECTORY, "select": [JOINTS[2], JOINTS[0]]}
+    parts = [GRIPPER.to_dict(), elbow, arm]
+    path.write_text(yaml.safe_dump({"actions": parts}, sort_keys=False))
+    expected = ("gripper.width", "gripper.force", JOINTS[1], JOINTS[2], JOINTS[0])
+    assert actions_of(two, policy, str(path)).names == expected
+    for content, named in (
+        ({"actions": parts[1:]}, r"outputs are .*, the policy's are .*gripper\.width"),
+        ({"action": parts}, "key 'actions' is missing"),
+        ({"actions": [{"topic": "x"}]}, r"actions.yaml: actions\[0\]: key 'type' is missing"),
+    ):
+        path.write_text(yaml.safe_dump(content))
+        with pytest.raises(ConfigError, match=named):
+            actions_of(two, policy, str(path))
 
 
 EVERY = [

@@ -23,6 +23,7 @@ from trace_memory_ros.nodes.policy.answering import CONDITION, Answering, Answer
 from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
 from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
+from trace_memory_ros.nodes.policy.one_memory import OneMemory
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.publishing import CommandPublishers
@@ -63,6 +64,7 @@ class PolicyNode(ManagedNode):
         self._model_id = loaded.model_id
         self._health = Health()
         self._permission = Permission(settings.start_enabled)
+        self._memory = OneMemory(settings.accept_restored)
         self._commands = CommandPublishers(self, actions, policy.action_names, observation, settings)
         self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
@@ -122,6 +124,7 @@ class PolicyNode(ManagedNode):
     def _restart(self) -> None:
         """Forget the episode so far, and what was counted."""
         self._output.reset()
+        self._memory.forget()
         self._conditions = 0
         self._answering.clear()
         self._answering.restart()
@@ -144,6 +147,7 @@ class PolicyNode(ManagedNode):
             response.message = "policy_node is not active: configure and activate it first"
             return response
         self._output.stop()
+        self._memory.forget()
         self._permission.enable()
         response.message = "commands enabled" + (", dry run" if self._settings.dry_run else "")
         self.get_logger().info(response.message)
@@ -183,6 +187,11 @@ class PolicyNode(ManagedNode):
         except ValueError as error:
             self._output.refuse(CONDITION, str(error))
             return
+        if problem := self._memory.problem(condition):
+            self._permission.fail(problem)
+        if self._permission.fault:
+            self._output.refuse(CONDITION, self._permission.reason)
+            return
         self._answering.take(condition)
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
@@ -213,9 +222,13 @@ class PolicyNode(ManagedNode):
             text = "the policy's action is not finite: check its checkpoint and the units of its inputs"
             self._output.hold(stamp_ns, CONDITION, text)
 
-    def publish(self, targets: NDArray[np.float64], stamp_ns: int) -> None:
-        """Send a command; what moves by velocity is stopped unless another follows. Raises ReadError."""
-        self._commands.publish(targets, stamp_ns)
+    def messages(self, targets: NDArray[np.float64], stamp_ns: int) -> Sequence[Any]:
+        """A command's messages. Raises ReadError."""
+        return self._commands.messages(targets, stamp_ns)
+
+    def publish(self, messages: Sequence[Any]) -> None:
+        """Send a command; what moves by velocity is stopped unless another follows."""
+        self._commands.publish(messages)
         if self._commands.moves_by_velocity and self._safety.timeliness.limited:
             self._motion_timer.reset()
 
@@ -254,7 +267,7 @@ class PolicyNode(ManagedNode):
             "act_ms": f"{self._acting.took_ms:.2f}" if self._acting else "",
             "model_id": self._model_id,
         }
-        error = self._permission.fault or self._output.error
+        error = self._permission.reason if self._permission.fault else self._output.error
         self._diagnostics.publish(diagnostic_array(self, self._health, values, error))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 RELIABILITIES: tuple[str, ...] = ("best_effort", "reliable")
@@ -40,6 +41,15 @@ CONDITION = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 
 COMMAND = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
 """Commands to the arm: a second of ticks of 100 Hz, for whoever records them."""
+
+
+def command(lifespan_ms: int) -> QoSProfile:
+    """Commands that expire on the way: what a frozen process or a cut network kept is not delivered late. 0: never."""
+    profile = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
+    if lifespan_ms:
+        profile.lifespan = Duration(nanoseconds=lifespan_ms * 1_000_000)
+    return profile
+
 
 STOP = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 1)
 """A button: any message counts, and none may be lost."""

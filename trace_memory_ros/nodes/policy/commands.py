@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,11 @@ ERROR_S = 3.0
 class Publisher(Protocol):
     """Where commands go."""
 
-    def publish(self, targets: Values, stamp_ns: int) -> None:
-        """Send targets `(A,)` of the tick at a stamp. Raises ReadError, with nothing sent, for what is no command."""
+    def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
+        """The messages of targets `(A,)` of the tick at a stamp. Raises ReadError for what is no command."""
+
+    def publish(self, messages: Sequence[Any]) -> None:
+        """Send them."""
 
     def still(self, stamp_ns: int) -> None:
         """Tell whatever is commanded by velocity alone to stop."""
@@ -131,8 +134,7 @@ class CommandOutput:
         answer, self._waiting = self._waiting, None
         if answer is None:
             return
-        timing = self._guards.timeliness.again(answer.stamp_ns, self._clock())
-        self._late(answer, timing) if timing in (Timing.LATE, Timing.AHEAD) else self._send(answer)
+        self._send(answer)
 
     def _take(self, answer: Answer) -> None:
         if reason := self._guards.permission.reason:
@@ -160,11 +162,11 @@ class CommandOutput:
         self._fault(COMMAND, self._late_text)
 
     def _send(self, answer: Answer) -> None:
-        if answer.targets is None or answer.place is None or not self._sent(answer, answer.targets, answer.place):
-            self._hold(answer.stamp_ns)
+        if answer.targets is None or answer.place is None or not self._act(answer, answer.targets, answer.place):
+            self._hold(answer)
 
-    def _sent(self, answer: Answer, targets: Values, place: Values) -> bool:
-        """Whether the policy's targets could be sent."""
+    def _act(self, answer: Answer, targets: Values, place: Values) -> bool:
+        """Send the policy's targets; False where they are no command, or refused."""
         guards, stamp_ns = self._guards, answer.stamp_ns
         if self._last is None or stamp_ns - self._last_ns > guards.chain_ns:
             guards.ramp.begin(place, stamp_ns)
@@ -177,31 +179,37 @@ class CommandOutput:
         if limited.met and guards.refuse:
             return False
         try:
-            self._publisher.publish(limited.targets, stamp_ns)
+            messages = self._publisher.messages(limited.targets, stamp_ns)
         except ReadError as error:
             self._fault(COMMAND, f"the policy's action is no command: {error}")
             return False
-        guards.limiter.sent(limited.targets, limited.aims)
-        self._note(limited.targets, stamp_ns, "commands")
-        self._good_ns = stamp_ns
+        if self._published(answer, messages, limited.targets, limited.aims):
+            self.counts["commands"] += 1
+            self._good_ns = stamp_ns
         return True
 
-    def _hold(self, stamp_ns: int) -> None:
+    def _hold(self, answer: Answer) -> None:
         """The last command once more, so that a position is kept and a velocity is none."""
-        guards = self._guards
+        guards, stamp_ns = self._guards, answer.stamp_ns
         if self._last is None:
             self.counts["no_command"] += 1
         elif stamp_ns - self._good_ns <= guards.hold_ms * MS_NS:
             held = np.where(guards.velocity, 0.0, self._last)
-            self._publisher.publish(held, stamp_ns)
-            guards.limiter.sent(held, held)
-            self._note(held, stamp_ns, "holds")
+            messages = self._publisher.messages(held, stamp_ns)
+            self.counts["holds"] += self._published(answer, messages, held, held)
         else:
             self.counts["no_command"] += 1
             text = f"no usable condition for {guards.hold_ms} ms: commands stopped until there is one"
             self._fault(COMMAND, text)
 
-    def _note(self, targets: Values, stamp_ns: int, counted: str) -> None:
-        self.counts[counted] += 1
-        self._last, self._last_ns = targets, stamp_ns
+    def _published(self, answer: Answer, messages: Sequence[Any], targets: Values, aims: Values) -> bool:
+        """Send messages, unless they grew old meanwhile: a process may be frozen anywhere."""
+        timing = self._guards.timeliness.again(answer.stamp_ns, self._clock())
+        if timing is not Timing.NOW:
+            self._late(answer, timing)
+            return False
+        self._publisher.publish(messages)
+        self._guards.limiter.sent(targets, aims)
+        self._last, self._last_ns = targets, answer.stamp_ns
         self._sent_at = time.monotonic()
+        return True

@@ -63,8 +63,15 @@ class PolicyNodeParameters:
         "now", "Stamp of JointTrajectory: now is 0, which its controller takes as now; tick is for lock-step.",
         choices=TRAJECTORY_STAMPS,
     )  # fmt: skip
+    time_from_start_ms: int = parameter(
+        0, "When after its stamp a JointTrajectory's target is to be reached; 0 for one tick.",
+        unit="ms", limits=(0, 60_000),
+    )  # fmt: skip
     trajectory_velocities: bool = parameter(
         False, "Send velocities beside a JointTrajectory's positions: allow_nonzero_velocity_at_trajectory_end only.",
+    )  # fmt: skip
+    accept_restored: bool = parameter(
+        False, "Go on in mid-episode with a memory restored from a snapshot, rather than stop until ~/enable.",
     )  # fmt: skip
     start_enabled: bool = parameter(True, "Commands are sent without a call of ~/enable.")
     dry_run: bool = parameter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,12 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode
 from trace_memory_ros.nodes.message_classes import fill, message_class
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.timeliness import MS_NS
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
 from trace_memory_ros.streams.base import Plain
-from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY
+from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY, SECOND_NS
 
 NOW = "now"
 DRY_RUN = "~/dry_run/"
@@ -44,12 +46,14 @@ class CommandPublishers:
         self._places = place_rows(actions, observation)
         self.velocity = np.array(velocity_columns(actions), dtype=bool)
         self._starts_now = settings.trajectory_stamp == NOW
+        self._reach_ns = settings.time_from_start_ms * MS_NS or observation.period_ns
         self._with_velocities = settings.trajectory_velocities
         self._classes = [message_class(part.type, part.where) for part in actions.parts]
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
         topics = [dry_topic(part.topic) if settings.dry_run else part.topic for part in actions.parts]
+        profile = qos.command(settings.command_age_limit_ms)
         self.publishers = [
-            node.create_lifecycle_publisher(kind, topic, qos.COMMAND)
+            node.create_lifecycle_publisher(kind, topic, profile)
             for kind, topic in zip(self._classes, topics, strict=True)
         ]
 
@@ -73,12 +77,14 @@ class CommandPublishers:
         """Where each output is `(A,)`: 0 for velocities, NaN for what no channel tells."""
         return np.where(self.velocity, 0.0, np.where(self._places >= 0, state[self._places], np.nan))
 
-    def publish(self, targets: Values, stamp_ns: int) -> None:
+    def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
         plain = self._actions.compose(targets, stamp_ns, self._period_ns)
-        messages = [
+        return [
             fill(kind(), self._accepted(part.type, values))
             for kind, part, values in zip(self._classes, self._actions.parts, plain, strict=True)
         ]
+
+    def publish(self, messages: Sequence[Any]) -> None:
         for publisher, message in zip(self.publishers, messages, strict=True):
             publisher.publish(message)
 
@@ -96,7 +102,9 @@ class CommandPublishers:
             return values
         if self._starts_now:
             values["header"]["stamp"] = {"sec": 0, "nanosec": 0}
+        seconds, nanoseconds = divmod(self._reach_ns, SECOND_NS)
         for point in values["points"]:
+            point["time_from_start"] = {"sec": seconds, "nanosec": nanoseconds}
             if point["positions"] and not self._with_velocities:
                 point["velocities"] = []
         return values
