@@ -62,7 +62,7 @@ def nodes(
 
 @pytest.fixture(scope="session")
 def memory_robot(nodes: NodeGroup, domain_id: int) -> Iterator[Robot]:
-    robot = Robot(domain_id, "memory")
+    robot = Robot(domain_id, "memory", remembers=False)
     robot.wait_matched()
     yield robot
     robot.client.close()

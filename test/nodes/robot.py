@@ -35,14 +35,18 @@ def posture(seed: int) -> dict[str, float]:
 
 
 class Robot:
-    """Publishes into a namespace; stamps increase for as long as it lives, in periods from `now_ns`."""
+    """Publishes into a namespace; stamps increase for as long as it lives, in periods from `now_ns`.
 
-    def __init__(self, domain_id: int, namespace: str) -> None:
+    remembers: it publishes conditions too, in memory_node's place.
+    """
+
+    def __init__(self, domain_id: int, namespace: str, remembers: bool = True) -> None:
         self.client = EpisodeClient(domain_id, namespace, name="robot")
         node, profile = self.client.node, qos.sensor("reliable")
         self._images = {c: node.create_publisher(Image, f"camera/{c}/image_raw", profile) for c in CAMERAS}
         self._joints = node.create_publisher(JointState, "joint_states", profile)
-        self.condition_publisher = node.create_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
+        if remembers:
+            self.condition_publisher = node.create_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
         self.conditions: dict[int, MemoryCondition] = {}
         self.records: dict[int, MemoryDiagnostics] = {}
         self.commands: list[JointTrajectory] = []

@@ -25,7 +25,7 @@ class Survivor:
     """A memory_node that is killed and started again, and the robot that it watches."""
 
     def __init__(self, domain_id: int, checkpoint: Path, folder: Path) -> None:
-        self.robot = Robot(domain_id, "survivor")
+        self.robot = Robot(domain_id, "survivor", remembers=False)
         self.file = folder / "kept" / "survivor.memory_node.safetensors"
         self._environment = private_environment(domain_id)
         self._folder = folder

@@ -99,6 +99,14 @@ def test_conditions_are_good_only_while_they_come_and_are() -> None:
     assert one.finding(6_001 * MS_NS, "", "").message == "condition STALE: front is old"
 
 
+def test_two_memories_on_one_topic_are_never_good() -> None:
+    one = ticks()
+    one.ticked(GOOD, MS_NS, 12.5, 30.0)
+    finding = one.finding(2 * MS_NS, "", "", ["/memory_node", "/memory_node"])
+    assert (finding.level, finding.message[:29]) == (Level.WARN, "2 publishers of memory/condit")
+    assert one.finding(2 * MS_NS, "", "", ["/memory_node"]).level == Level.OK
+
+
 def test_inputs_that_wait_longer_than_a_tick_are_overload() -> None:
     one = ticks()
     one.ticked(GOOD, MS_NS, 12.5, 30.0)

@@ -25,7 +25,7 @@ from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering, Ticked
-from trace_memory_ros.nodes.memory.watches import Watches
+from trace_memory_ros.nodes.memory.watches import CONDITION, Watches
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
 from trace_memory_ros.observation.frames import side_by_side
@@ -87,7 +87,7 @@ class MemoryNode(ManagedNode):
         )
 
     def _open(self, settings: MemoryNodeParameters) -> None:
-        self._conditions = self.create_lifecycle_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
+        self._conditions = self.create_lifecycle_publisher(MemoryCondition, CONDITION, qos.CONDITION)
         self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._seen = None
@@ -248,8 +248,9 @@ class MemoryNode(ManagedNode):
         findings = self._watches.findings(time.monotonic_ns(), time.time_ns(), self._remembering, self._publishers_of)
         self._diagnostics.publish(status_array(self, findings, self._health))
 
-    def _publishers_of(self, topic: str) -> int:
-        return self.count_publishers(self.resolve_topic_name(topic))
+    def _publishers_of(self, topic: str) -> list[str]:
+        found = self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
+        return [f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found]
 
 
 def _answer(response: Trigger.Response, success: bool, message: str) -> Trigger.Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trace_memory_ros.nodes.memory.findings import MS_NS, Finding, Level, Recent
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
@@ -43,10 +45,18 @@ class TickWatch:
         self._latencies_ms.add(latency_ms)
         self._ages_ms.add(age_ms)
 
-    def finding(self, now_ns: int, stopped: str, waiting: str) -> Finding:
-        """The conditions' state. stopped: why there are none any more; waiting: for what the first one waits."""
+    def finding(self, now_ns: int, stopped: str, waiting: str, publishers: Sequence[str] = ()) -> Finding:
+        """The conditions' state.
+
+        stopped: why there are none any more; waiting: for what the first one waits. publishers: nodes that publish
+        conditions on this topic, as the graph knows them: one that was killed is listed for some seconds.
+        """
         condition = self._condition
         level, message = self._judged(now_ns, stopped, waiting)
+        if len(publishers) > 1:
+            level = max(level, Level.WARN)
+            rivals = f"{len(publishers)} publishers of memory/condition: {', '.join(sorted(publishers))}"
+            message = f"{rivals}; run one memory_node per namespace; {message}"
         values = {
             "tick": str(condition.tick) if condition else "-",
             "status": condition.status.name if condition else "-",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.findings import Finding, Level
@@ -11,6 +11,8 @@ from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
 from trace_memory_ros.nodes.memory.tick_watch import TickWatch
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
+
+CONDITION = "memory/condition"
 
 
 class Watches:
@@ -40,16 +42,16 @@ class Watches:
             stream.held(age_ms, observation.faults.get(name, ""))
 
     def findings(
-        self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], int]
+        self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], Sequence[str]]
     ) -> list[Finding]:
-        """The memory, the conditions, then the streams in configured order. publishers: of a topic."""
+        """The conditions, the memory, then the streams in configured order. publishers: a topic's, by node."""
         aligner = remembering.observer.aligner
         counters = aligner.counters
         return [
-            self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for),
+            self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION)),
             memory_finding(remembering, wall_ns),
             *(
-                stream.finding(now_ns, counters[name], publishers(stream.config.topic))
+                stream.finding(now_ns, counters[name], len(publishers(stream.config.topic)))
                 for name, stream in self.streams.items()
             ),
         ]
