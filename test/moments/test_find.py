@@ -7,8 +7,9 @@ import pytest
 from moments.made_up import COMMON, LEAST_ACTION, LEAST_STATE, PAUSE, cut, episode
 
 from trace_memory_ros.moments import words
-from trace_memory_ros.moments.find import Found, Occurrence, Search, find
+from trace_memory_ros.moments.find import Found, Search, find
 from trace_memory_ros.moments.groups import UNCLEAR
+from trace_memory_ros.moments.kinds import Occurrence
 from trace_memory_ros.moments.recorded import Recorded
 
 EPISODES = 32
@@ -86,4 +87,4 @@ def test_ticks_without_action_or_observation_are_no_moments() -> None:
         one.pictures[12:15] = 0.0
     found = search(episodes)
     assert any(kind.needs_memory for kind in found.kinds)
-    assert all(episodes[i].readable[s.last] for kind in found.kinds for s, _ in kind.occurrences for i in [s.episode])
+    assert all(episodes[i].readable[one.stretch.last] for kind in found.kinds for one in kind.occurrences for i in [one.stretch.episode])

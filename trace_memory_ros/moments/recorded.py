@@ -119,6 +119,10 @@ class Space:
         parts = [episode.seen() @ self.axes, state, MOTION * (state - state[before])]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
+    def actions(self, episode: Recorded) -> Floats:
+        """Actions `(T, A)` in their standard deviations, each held until the next."""
+        return np.asarray(episode.held_actions() / self.action_scale)
+
     def ways(self, episode: Recorded) -> tuple[Floats, NDArray[np.bool_]]:
         """How it goes on from each tick, `(T, k)`, in standard deviations of action, and where that is known."""
         found, known = ways_on(episode, self.action_scale)

@@ -1,0 +1,151 @@
+"""Kinds of moments: places where episodes part in the same ways, and what can be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
+from trace_memory_ros.moments.occurrences import Stretch
+from trace_memory_ros.moments.parting import Parting
+from trace_memory_ros.moments.recorded import Floats, Recorded
+from trace_memory_ros.moments.scan import Scan
+from trace_memory_ros.moments.visible import Visibility, visibility
+
+LEAST_WAYS_SCORE = 2.5
+"""Of all occurrences of a kind, which do not lie at one place as those that one tick is compared with."""
+TOLD = 0.9
+"""Where a reading of the present tells so many ways right, no memory is needed."""
+MOST_PASSING = 0.25
+"""Where more episodes pass from one way to the other, it is no choice."""
+FEWEST_PER_WAY = 4
+"""Fewer occurrences of a way show not whether the present tells it."""
+
+
+class Occurrence(NamedTuple):
+    """A moment in an episode. tick: at which the ways part. kind: of moment, from 0. way: taken there, `UNCLEAR` where
+    it cannot be told.
+
+    stretch: over which those that look alike go on differently.
+    """
+
+    tick: int
+    kind: int
+    way: int
+    stretch: Stretch
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Episodes, how each of their ticks compares with the others, their ways on `(T, k)` and actions `(T, A)`."""
+
+    episodes: Sequence[Recorded]
+    scans: Sequence[Scan]
+    ways: Sequence[Floats]
+    actions: Sequence[Floats]
+
+    def relative(self, group: Sequence[Stretch]) -> Floats:
+        """The ways on of some stretches `(N, k)`, against the middle of those that look alike."""
+        return np.stack(
+            [self.ways[one.episode][one.peak] - self.scans[one.episode].middle[one.peak] for one in group]
+        )
+
+    def on(self, stretch: Stretch) -> Floats:
+        """The ways on from all of its ticks, against the same middle."""
+        part = slice(stretch.first, stretch.last + 1)
+        return self.ways[stretch.episode][part] - self.scans[stretch.episode].middle[stretch.peak]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Places that look alike and from which episodes go on differently.
+
+    passing: share of episodes that are on two ways one after the other without leaving: something done that leaves no
+    trace, not a choice. parting: when, visibility: how far the present shows which way it will be; None where there
+    are too few of a way to tell.
+    """
+
+    occurrences: tuple[Occurrence, ...]
+    ways: Ways
+    passing: float
+    parting: Parting | None
+    visibility: Visibility | None
+
+    @property
+    def episodes(self) -> int:
+        """In which it occurs."""
+        return len({one.stretch.episode for one in self.occurrences})
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether episodes choose a way, and do not do one thing and then the other."""
+        return self.passing < MOST_PASSING
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether a way is chosen that the present does not show."""
+        return self.visibility is not None and self.visibility.right < TOLD and self.is_choice
+
+    def tick_in(self, stretch: Stretch, actions: Floats, way: int) -> int:
+        """At which the actions `(T, A)` of an episode begin to part."""
+        return stretch.last if self.parting is None else self.parting.tick(actions, stretch.last, way)
+
+
+def kind_of(group: Sequence[Stretch], compared: Compared, rotations: int, rng: np.random.Generator) -> Kind | None:
+    """A kind of stretches that look alike; None where there is but one way on."""
+    found = ways_of(compared.relative(group), LEAST_WAYS_SCORE, rotations, rng)
+    return None if found is None else judged(group, found, compared, rng)
+
+
+def judged(group: Sequence[Stretch], ways: Ways, compared: Compared, rng: np.random.Generator, number: int = 0) -> Kind:
+    """Stretches with the ways taken there, when the actions part, and whether the present tells which."""
+    told = ways.of(compared.relative(group))
+    passing = float(np.mean([_passes(ways, compared.on(stretch)) for stretch in group]))
+    clear = np.flatnonzero(told != UNCLEAR)
+    plain = tuple(Occurrence(s.last, number, way, s) for s, way in zip(group, told.tolist(), strict=True))
+    kind = Kind(plain, ways, passing, None, None)
+    if min(np.bincount(told[clear], minlength=len(ways))) < FEWEST_PER_WAY:
+        return kind
+    members = [group[i] for i in clear]
+    named, ends = (np.array([getattr(s, name) for s in members]) for name in ("episode", "last"))
+    period_ms = compared.episodes[0].period_ms
+    actions = [compared.actions[s.episode] for s in members]
+    kind = replace(kind, parting=Parting.fit(actions, ends, told[clear], named, period_ms, rng))
+    timed = tuple(
+        one._replace(tick=kind.tick_in(one.stretch, compared.actions[one.stretch.episode], one.way)) for one in plain
+    )
+    seen = np.stack([_whole_present(compared.episodes[timed[i].stretch.episode], timed[i].tick) for i in clear])
+    return replace(kind, occurrences=timed, visibility=visibility(seen, told[clear], named, rng))
+
+
+def joined(kinds: Sequence[Kind], compared: Compared, rng: np.random.Generator) -> list[Kind]:
+    """Kinds that need a memory, or of which too little is known, as one where their ways are the same."""
+    done: list[Kind] = []
+    for kind in sorted(kinds, key=lambda one: -len(one.occurrences)):
+        for place, other in enumerate(done):
+            order = other.ways.matched(kind.ways)
+            if order is not None and _may_join(kind) and _may_join(other):
+                group = sorted(one.stretch for one in (*other.occurrences, *kind.occurrences))
+                done[place] = judged(group, other.ways, compared, rng)
+                break
+        else:
+            done.append(kind)
+    return sorted(done, key=lambda one: -len(one.occurrences))
+
+
+def _may_join(kind: Kind) -> bool:
+    return kind.needs_memory or (kind.visibility is None and kind.is_choice)
+
+
+def _passes(ways: Ways, on: Floats) -> bool:
+    """Whether a stretch's ways on `(n, k)` are of more than one way."""
+    told = ways.of(on)
+    return len(set(told[told != UNCLEAR].tolist())) > 1
+
+
+def _whole_present(episode: Recorded, tick: int) -> Floats:
+    return np.concatenate([episode.seen(tick), episode.state[tick].astype(np.float32)])

@@ -1,0 +1,80 @@
+"""When the actions begin to part: of a kind of moment, and in each episode by what it does itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.moments.recorded import Floats
+from trace_memory_ros.moments.visible import parted
+from trace_memory_ros.observation.periods import ticks_in
+
+AHEAD_MS, PARTING_MS = 300, 2_000
+"""Over how long actions are seen to change, and how long before the end of a stretch they may begin to part."""
+AROUND_MS = 1_000
+"""How far from where a kind's actions part those of one episode may begin to."""
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Parting:
+    """before: ticks before a stretch's end at which the actions of most begin to part.
+
+    ahead, around: ticks over which they change, and among which an episode's own beginning is looked for. middle
+    `(A,)`: of the ways' mean changes soon after; towards `(G, A)`: each way's own, less the middle.
+    """
+
+    before: int
+    ahead: int
+    around: int
+    middle: Floats
+    towards: Floats
+
+    @classmethod
+    def fit(
+        cls,
+        actions: Sequence[Floats],
+        ends: NDArray[np.intp],
+        told: NDArray[np.intp],
+        named: NDArray[np.intp],
+        period_ms: int,
+        rng: np.random.Generator,
+    ) -> Parting:
+        """actions `(T, A)` of each of N occurrences, in their deviations; ends `(N,)` of stretches, ways told `(N,)`,
+        the episodes `(N,)` that they are of."""
+        ahead, reach, step = (ticks_in(ms, period_ms) for ms in (AHEAD_MS, PARTING_MS, 100))
+        offsets = range(reach - reach % step, -1, -step)
+        changes = [_changes(actions, ends - offset, ahead) for offset in offsets]
+        before = offsets[parted(changes, told, named, rng)]
+        full = _changes(actions, ends - before + ahead, ahead)
+        means = np.stack([full[told == way].mean(axis=0) for way in range(told.max() + 1)])
+        middle = means.mean(axis=0)
+        return cls(before, ahead, ticks_in(AROUND_MS, period_ms), middle, means - middle)
+
+    def tick(self, actions: Floats, end: int, way: int) -> int:
+        """From which on actions `(T, A)` go the given way rather than the middle of all, around a stretch's end.
+
+        Where they never do not, as those of somebody who stays, it is the tick at which the others part.
+        """
+        usual = max(end - self.before, 0)
+        ticks = np.arange(max(usual - self.around, 0), min(usual + self.ahead, len(actions) - 1) + 1)
+        if way < 0 or not ticks.size:
+            return usual
+        change = _changes([actions] * len(ticks), ticks, self.ahead) - self.middle
+        share = change @ self.towards[way] / max(float((self.towards[way] ** 2).sum()), 1e-9)
+        gain = np.cumsum((share - HALF)[::-1])[::-1]
+        best = int(gain.argmax())
+        return usual if best == 0 or gain[best] <= 0 else int(ticks[best])
+
+
+def _changes(actions: Sequence[Floats], ticks: NDArray[np.intp], ahead: int) -> Floats:
+    """How actions change from each of some ticks on `(N, A)`; the first and the last are held."""
+    rows = zip(actions, np.asarray(ticks).tolist(), strict=True)
+    return np.stack([of[_held(tick + ahead, of)] - of[_held(tick, of)] for of, tick in rows])
+
+
+def _held(tick: int, actions: Floats) -> int:
+    return min(max(tick, 0), len(actions) - 1)
