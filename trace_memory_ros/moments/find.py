@@ -71,8 +71,8 @@ class Found:
             kind, peaks = self.kinds[number], [stretch.peak for stretch in group]
             told = kind.ways.of(own[peaks] - seen.middle[peaks]).tolist()
             for stretch, way in zip(group, told, strict=True):
-                found.append(Occurrence(kind.tick_in(stretch, actions, way), number, way, stretch))
-        return sorted(found)
+                found.append(kind.timed(Occurrence(stretch.last, number, way, stretch), actions))
+        return sorted(one for one in found if one is not None)
 
     def by_kind(self, index: int, seen: Scan, episode: Recorded, actions: Floats) -> dict[int, list[Stretch]]:
         """Stretches of an episode by the kind that most of their nearest presents are of.

@@ -22,6 +22,7 @@ TOLD = 0.9
 """Where a reading of the present tells so many ways right, no memory is needed."""
 MOST_PASSING = 0.25
 """Where more episodes pass from one way to the other, it is no choice."""
+HALF = 0.5
 FEWEST_PER_WAY = 4
 """Fewer occurrences of a way show not whether the present tells it."""
 
@@ -55,8 +56,11 @@ class Compared:
         )
 
     def on(self, stretch: Stretch) -> Floats:
-        """The ways on from all of its ticks, against the same middle."""
-        part = slice(stretch.first, stretch.last + 1)
+        """The ways on around its peak `(n, k)`, against the same middle, while they part half as far as there."""
+        low = np.flatnonzero(self.scans[stretch.episode].scores < HALF * stretch.score)
+        first = int(low[low < stretch.peak].max(initial=stretch.first - 1)) + 1
+        last = int(low[low > stretch.peak].min(initial=stretch.last + 1)) - 1
+        part = slice(max(first, stretch.first), min(last, stretch.last) + 1)
         return self.ways[stretch.episode][part] - self.scans[stretch.episode].middle[stretch.peak]
 
 
@@ -90,9 +94,12 @@ class Kind:
         """Whether a way is chosen that the present does not show."""
         return self.visibility is not None and self.visibility.right < TOLD and self.is_choice
 
-    def tick_in(self, stretch: Stretch, actions: Floats, way: int) -> int:
-        """At which the actions `(T, A)` of an episode begin to part."""
-        return stretch.last if self.parting is None else self.parting.tick(actions, stretch.last, way)
+    def timed(self, one: Occurrence, actions: Floats) -> Occurrence | None:
+        """An occurrence at the tick at which its episode's actions `(T, A)` part; None where they do not."""
+        if self.parting is None or one.way == UNCLEAR:
+            return one
+        tick = self.parting.tick(actions, one.stretch.last, one.way)
+        return None if tick is None else one._replace(tick=tick)
 
 
 def kind_of(group: Sequence[Stretch], compared: Compared, rotations: int, rng: np.random.Generator) -> Kind | None:
@@ -115,11 +122,15 @@ def judged(group: Sequence[Stretch], ways: Ways, compared: Compared, rng: np.ran
     period_ms = compared.episodes[0].period_ms
     actions = [compared.actions[s.episode] for s in members]
     kind = replace(kind, parting=Parting.fit(actions, ends, told[clear], named, period_ms, rng))
-    timed = tuple(
-        one._replace(tick=kind.tick_in(one.stretch, compared.actions[one.stretch.episode], one.way)) for one in plain
-    )
-    seen = np.stack([_whole_present(compared.episodes[timed[i].stretch.episode], timed[i].tick) for i in clear])
-    return replace(kind, occurrences=timed, visibility=visibility(seen, told[clear], named, rng))
+    timed = [kind.timed(one, compared.actions[one.stretch.episode]) for one in plain]
+    kept = tuple(one for one in timed if one is not None)
+    kind, told = replace(kind, occurrences=kept), np.array([one.way for one in kept], np.intp)
+    if min(np.bincount(told[told != UNCLEAR], minlength=len(ways)), default=0) < FEWEST_PER_WAY:
+        return kind
+    members = [one for one in kept if one.way != UNCLEAR]
+    seen = np.stack([_whole_present(compared.episodes[one.stretch.episode], one.tick) for one in members])
+    named = np.array([one.stretch.episode for one in members])
+    return replace(kind, visibility=visibility(seen, told[told != UNCLEAR], named, rng))
 
 
 def joined(kinds: Sequence[Kind], compared: Compared, rng: np.random.Generator) -> list[Kind]:

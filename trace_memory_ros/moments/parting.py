@@ -17,6 +17,8 @@ AHEAD_MS, PARTING_MS = 300, 2_000
 AROUND_MS = 1_000
 """How far from where a kind's actions part those of one episode may begin to."""
 HALF = 0.5
+ROUNDS = 2
+"""What a way's actions are is told by when they part, and that by what they are."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,30 @@ class Parting:
         offsets = range(reach - reach % step, -1, -step)
         changes = [_changes(actions, ends - offset, ahead) for offset in offsets]
         before = offsets[parted(changes, told, named, rng)]
-        full = _changes(actions, ends - before + ahead, ahead)
-        means = np.stack([full[told == way].mean(axis=0) for way in range(told.max() + 1)])
-        middle = means.mean(axis=0)
-        return cls(before, ahead, ticks_in(AROUND_MS, period_ms), middle, means - middle)
+        begins = ends - before
+        for _ in range(ROUNDS):
+            full = _changes(actions, begins + ahead, ahead)
+            means = np.stack([full[told == way].mean(axis=0) for way in range(told.max() + 1)])
+            middle = means.mean(axis=0)
+            fitted = cls(before, ahead, ticks_in(AROUND_MS, period_ms), middle, means - middle)
+            ticks = [fitted.tick(*one) for one in zip(actions, ends.tolist(), told.tolist(), strict=True)]
+            begins = np.array([old if new is None else new for old, new in zip(begins, ticks, strict=True)])
+        return fitted
 
-    def tick(self, actions: Floats, end: int, way: int) -> int:
-        """From which on actions `(T, A)` go the given way rather than the middle of all, around a stretch's end.
+    def tick(self, actions: Floats, end: int, way: int) -> int | None:
+        """From which on actions `(T, A)` go the given way rather than the middle of all, before a stretch's end.
 
-        Where they never do not, as those of somebody who stays, it is the tick at which the others part.
+        None where they never do. Those of somebody who stays always do: then it is the tick at which others part.
         """
+        towards = self.towards[way] / max(float((self.towards[way] ** 2).sum()), 1e-9)
         usual = max(end - self.before, 0)
-        ticks = np.arange(max(usual - self.around, 0), min(usual + self.ahead, len(actions) - 1) + 1)
-        if way < 0 or not ticks.size:
+        if -self.middle @ towards >= HALF:
             return usual
-        change = _changes([actions] * len(ticks), ticks, self.ahead) - self.middle
-        share = change @ self.towards[way] / max(float((self.towards[way] ** 2).sum()), 1e-9)
+        ticks = np.arange(max(usual - self.around, 0), min(end + 1, len(actions) - 1) + 1)
+        share = (_changes([actions] * len(ticks), ticks, self.ahead) - self.middle) @ towards
         gain = np.cumsum((share - HALF)[::-1])[::-1]
         best = int(gain.argmax())
-        return usual if best == 0 or gain[best] <= 0 else int(ticks[best])
+        return int(ticks[best]) if gain[best] > 0 else None
 
 
 def _changes(actions: Sequence[Floats], ticks: NDArray[np.intp], ahead: int) -> Floats:
