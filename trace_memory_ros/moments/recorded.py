@@ -106,7 +106,7 @@ class Space:
         size = float(np.sqrt(((spread / scale) ** 2).sum())) or 1.0
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
-        axes = plain.axes * np.sqrt(_shared([episode.seen() @ plain.axes for episode in episodes]))
+        axes = plain.axes * _shared([episode.seen() @ plain.axes for episode in episodes])
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)
