@@ -25,6 +25,8 @@ FAR = np.float32(1e4)
 """Where a present lies from which nothing is known to be done: never the nearest."""
 ONCE_KNOWN = 0.6
 """Share of the threshold that is asked of an episode for a kind of moment that is known."""
+EVERY_MS = 200
+"""Ticks nearer to one another have nearly the same neighbours: sets without groups are made for one of them."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Found:
             kind, peaks = self.kinds[number], [stretch.peak for stretch in group]
             told = kind.ways.of(own[peaks] - seen.middle[peaks]).tolist()
             for stretch, way in zip(group, told, strict=True):
-                found.append(kind.timed(Occurrence(stretch.last, number, way, stretch), actions))
+                found.append(kind.timed(Occurrence(stretch.last, number, way, stretch), actions, seen))
         return sorted(one for one in found if one is not None)
 
     def by_kind(self, index: int, seen: Scan, episode: Recorded, actions: Floats) -> dict[int, list[Stretch]]:
@@ -121,10 +123,11 @@ def find(
     ways = [space.ways(episode)[0] for episode in episodes]
     known = [space.ways(episode)[1] & episode.readable for episode in episodes]
     library = Library([np.where(part[:, None], seen, FAR) for part, seen in zip(known, presents, strict=True)])
+    stride = ticks_in(EVERY_MS, episodes[0].period_ms)
     scans, scores = [], []
     for index, present in enumerate(presents):
         scans.append(scan(library, ways, present, known[index], index))
-        scores += chance(sets_of(ways, scans[-1].nearest)[known[index]], search.rotations, rng)
+        scores += chance(sets_of(ways, scans[-1].nearest)[known[index]][::stride], search.rotations, rng)
     threshold = max(float(np.quantile(scores, 1.0 - search.alarm)), LEAST_SCORE)
     compared = Compared(episodes, scans, ways, [space.actions(episode) for episode in episodes])
     groups = _places(compared, threshold)

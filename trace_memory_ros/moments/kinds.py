@@ -94,12 +94,17 @@ class Kind:
         """Whether a way is chosen that the present does not show."""
         return self.visibility is not None and self.visibility.right < TOLD and self.is_choice
 
-    def timed(self, one: Occurrence, actions: Floats) -> Occurrence | None:
-        """An occurrence at the tick at which its episode's actions `(T, A)` part; None where they do not."""
+    def timed(self, one: Occurrence, actions: Floats, scan: Scan) -> Occurrence | None:
+        """An occurrence at the tick at which its episode's actions `(T, A)` part.
+
+        None where they do not, or where those that look alike then all go on alike.
+        """
         if self.parting is None or one.way == UNCLEAR:
             return one
-        tick = self.parting.tick(actions, one.stretch.last, one.way)
-        return None if tick is None else one._replace(tick=tick)
+        tick = self.parting.tick(actions, one.stretch.first, one.stretch.last, one.way)
+        if tick is None or scan.scores[max(tick - 1, 0) : tick + self.parting.ahead].max() < HALF * one.stretch.score:
+            return None
+        return one._replace(tick=tick)
 
 
 def kind_of(group: Sequence[Stretch], compared: Compared, rotations: int, rng: np.random.Generator) -> Kind | None:
@@ -118,11 +123,11 @@ def judged(group: Sequence[Stretch], ways: Ways, compared: Compared, rng: np.ran
     if min(np.bincount(told[clear], minlength=len(ways))) < FEWEST_PER_WAY:
         return kind
     members = [group[i] for i in clear]
-    named, ends = (np.array([getattr(s, name) for s in members]) for name in ("episode", "last"))
+    named, firsts, ends = np.array([(s.episode, s.first, s.last) for s in members]).T
     period_ms = compared.episodes[0].period_ms
     actions = [compared.actions[s.episode] for s in members]
-    kind = replace(kind, parting=Parting.fit(actions, ends, told[clear], named, period_ms, rng))
-    timed = [kind.timed(one, compared.actions[one.stretch.episode]) for one in plain]
+    kind = replace(kind, parting=Parting.fit(actions, firsts, ends, told[clear], named, period_ms, rng))
+    timed = [kind.timed(one, compared.actions[one.stretch.episode], compared.scans[one.stretch.episode]) for one in plain]
     kept = tuple(one for one in timed if one is not None)
     kind, told = replace(kind, occurrences=kept), np.array([one.way for one in kept], np.intp)
     if min(np.bincount(told[told != UNCLEAR], minlength=len(ways)), default=0) < FEWEST_PER_WAY:

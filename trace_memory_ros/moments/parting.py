@@ -39,14 +39,15 @@ class Parting:
     def fit(
         cls,
         actions: Sequence[Floats],
+        firsts: NDArray[np.intp],
         ends: NDArray[np.intp],
         told: NDArray[np.intp],
         named: NDArray[np.intp],
         period_ms: int,
         rng: np.random.Generator,
     ) -> Parting:
-        """actions `(T, A)` of each of N occurrences, in their deviations; ends `(N,)` of stretches, ways told `(N,)`,
-        the episodes `(N,)` that they are of."""
+        """actions `(T, A)` of each of N occurrences, in their deviations; firsts, ends `(N,)` of stretches, ways
+        told `(N,)`, the episodes `(N,)` that they are of."""
         ahead, reach, step = (ticks_in(ms, period_ms) for ms in (AHEAD_MS, PARTING_MS, 100))
         offsets = range(reach - reach % step, -1, -step)
         changes = [_changes(actions, ends - offset, ahead) for offset in offsets]
@@ -57,12 +58,12 @@ class Parting:
             means = np.stack([full[told == way].mean(axis=0) for way in range(told.max() + 1)])
             middle = means.mean(axis=0)
             fitted = cls(before, ahead, ticks_in(AROUND_MS, period_ms), middle, means - middle)
-            ticks = [fitted.tick(*one) for one in zip(actions, ends.tolist(), told.tolist(), strict=True)]
+            ticks = [fitted.tick(*one) for one in zip(actions, firsts.tolist(), ends.tolist(), told.tolist(), strict=True)]
             begins = np.array([old if new is None else new for old, new in zip(begins, ticks, strict=True)])
         return fitted
 
-    def tick(self, actions: Floats, end: int, way: int) -> int | None:
-        """From which on actions `(T, A)` go the given way rather than the middle of all, before a stretch's end.
+    def tick(self, actions: Floats, first: int, end: int, way: int) -> int | None:
+        """From which on actions `(T, A)` go the given way rather than the middle of all, in a stretch from `first` to `end`.
 
         None where they never do. Those of somebody who stays always do: then it is the tick at which others part.
         """
@@ -70,7 +71,7 @@ class Parting:
         usual = max(end - self.before, 0)
         if -self.middle @ towards >= HALF:
             return usual
-        ticks = np.arange(max(usual - self.around, 0), min(end + 1, len(actions) - 1) + 1)
+        ticks = np.arange(max(usual - self.around, first - self.ahead, 0), min(end + 1, len(actions) - 1) + 1)
         share = (_changes([actions] * len(ticks), ticks, self.ahead) - self.middle) @ towards
         gain = np.cumsum((share - HALF)[::-1])[::-1]
         best = int(gain.argmax())
