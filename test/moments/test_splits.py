@@ -36,12 +36,6 @@ def test_two_are_no_group_but_strays_that_widen_no_other() -> None:
     np.testing.assert_allclose(found.middle[0], (0.0, 2.5), atol=0.2)
 
 
-def test_a_set_of_strays_is_no_set_of_groups() -> None:
-    wide = np.arange(20, dtype=np.float32)[None, :, None] ** 2
-    wide[0, :8] *= 0.01
-    assert split(wide).score[0] == 0.0
-
-
 def test_a_rotation_keeps_mean_and_covariance_and_no_groups() -> None:
     sets = RNG.normal(size=(3, 24, 4)).astype(np.float32)
     sets[:, :12, 0] += 20.0

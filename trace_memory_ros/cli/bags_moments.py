@@ -105,7 +105,8 @@ def _show(found: Found, data: BagData, units: Sequence[str], period_ms: int) -> 
         ways += f"\nunclear ({words.unclear(kind)})" if words.unclear(kind) else ""
         at_s = np.median([one.tick for one in kind.occurrences]) * period_ms / 1e3
         needed = "yes" if kind.needs_memory else "no"
-        table.add_row(str(number), needed, f"{kind.episodes} of {len(found.ways)}", f"{at_s:.1f}", ways, words.confidence(kind))
+        named = f"{kind.episodes} of {len(found.ways)}"
+        table.add_row(str(number), needed, named, f"{at_s:.1f}", ways, words.confidence(kind))
     console = Console()
     if found.kinds:
         console.print(table)

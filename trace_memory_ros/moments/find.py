@@ -136,7 +136,13 @@ def find(
     first = Found(search, space, library, ways, threshold, maxima, tuple(kinds), len(groups) - len(kinds))
     more = [first.by_kind(i, seen, episodes[i], compared.actions[i]) for i, seen in enumerate(scans)]
     made = [
-        judged(_with(kind, [s for found in more for s in found.get(number, ())], compared), kind.ways, compared, rng, number)
+        judged(
+            _with(kind, [s for found in more for s in found.get(number, ())], compared),
+            kind.ways,
+            compared,
+            rng,
+            number,
+        )
         for number, kind in enumerate(kinds)
     ]
     return replace(first, kinds=tuple(made))

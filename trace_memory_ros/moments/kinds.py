@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trace_memory_ros.moments.groups import UNCLEAR, Ways, ways_of
 from trace_memory_ros.moments.occurrences import Stretch
@@ -49,11 +48,13 @@ class Compared:
     ways: Sequence[Floats]
     actions: Sequence[Floats]
 
+    def of(self, index: int) -> tuple[Floats, Scan]:
+        """An episode's actions, and how it compares."""
+        return self.actions[index], self.scans[index]
+
     def relative(self, group: Sequence[Stretch]) -> Floats:
         """The ways on of some stretches `(N, k)`, against the middle of those that look alike."""
-        return np.stack(
-            [self.ways[one.episode][one.peak] - self.scans[one.episode].middle[one.peak] for one in group]
-        )
+        return np.stack([self.ways[one.episode][one.peak] - self.scans[one.episode].middle[one.peak] for one in group])
 
     def on(self, stretch: Stretch) -> Floats:
         """The ways on around its peak `(n, k)`, against the same middle, while they part half as far as there."""
@@ -78,6 +79,11 @@ class Kind:
     passing: float
     parting: Parting | None
     visibility: Visibility | None
+
+    @property
+    def clear(self) -> list[Occurrence]:
+        """Those whose way can be told."""
+        return [one for one in self.occurrences if one.way != UNCLEAR]
 
     @property
     def episodes(self) -> int:
@@ -117,25 +123,28 @@ def judged(group: Sequence[Stretch], ways: Ways, compared: Compared, rng: np.ran
     """Stretches with the ways taken there, when the actions part, and whether the present tells which."""
     told = ways.of(compared.relative(group))
     passing = float(np.mean([_passes(ways, compared.on(stretch)) for stretch in group]))
-    clear = np.flatnonzero(told != UNCLEAR)
+    clear = np.flatnonzero(told != UNCLEAR).tolist()
     plain = tuple(Occurrence(s.last, number, way, s) for s, way in zip(group, told.tolist(), strict=True))
     kind = Kind(plain, ways, passing, None, None)
     if min(np.bincount(told[clear], minlength=len(ways))) < FEWEST_PER_WAY:
         return kind
-    members = [group[i] for i in clear]
+    members, period_ms = [group[i] for i in clear], compared.episodes[0].period_ms
     named, firsts, ends = np.array([(s.episode, s.first, s.last) for s in members]).T
-    period_ms = compared.episodes[0].period_ms
     actions = [compared.actions[s.episode] for s in members]
     kind = replace(kind, parting=Parting.fit(actions, firsts, ends, told[clear], named, period_ms, rng))
-    timed = [kind.timed(one, compared.actions[one.stretch.episode], compared.scans[one.stretch.episode]) for one in plain]
-    kept = tuple(one for one in timed if one is not None)
-    kind, told = replace(kind, occurrences=kept), np.array([one.way for one in kept], np.intp)
-    if min(np.bincount(told[told != UNCLEAR], minlength=len(ways)), default=0) < FEWEST_PER_WAY:
-        return kind
-    members = [one for one in kept if one.way != UNCLEAR]
-    seen = np.stack([_whole_present(compared.episodes[one.stretch.episode], one.tick) for one in members])
-    named = np.array([one.stretch.episode for one in members])
-    return replace(kind, visibility=visibility(seen, told[told != UNCLEAR], named, rng))
+    timed = [kind.timed(one, *compared.of(one.stretch.episode)) for one in plain]
+    kind = replace(kind, occurrences=tuple(one for one in timed if one is not None))
+    often = np.bincount([one.way for one in kind.clear], minlength=len(ways)) >= FEWEST_PER_WAY
+    if not often.all():
+        return judged(group, Ways(ways.centres[often]), compared, rng, number) if 2 <= often.sum() else kind
+    return replace(kind, visibility=_seen(kind.clear, compared, rng))
+
+
+def _seen(clear: Sequence[Occurrence], compared: Compared, rng: np.random.Generator) -> Visibility:
+    """How far the present tells ways that are clear."""
+    seen = np.stack([_whole_present(compared.episodes[one.stretch.episode], one.tick) for one in clear])
+    told, named = np.array([(one.way, one.stretch.episode) for one in clear]).T
+    return visibility(seen, told, named, rng)
 
 
 def joined(kinds: Sequence[Kind], compared: Compared, rng: np.random.Generator) -> list[Kind]:

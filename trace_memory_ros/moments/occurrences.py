@@ -26,8 +26,8 @@ AGAIN = 1.0
 class Stretch(NamedTuple):
     """Ticks `first` to `last` of an episode at which those that look alike go on differently.
 
-    score: the greatest in it, at `peak`, towards: the directions in which they part there, two of k numbers. After `last` the
-    present shows which way was taken.
+    score: the greatest in it, at `peak`, towards: the directions in which they part there, two of k numbers. After
+    `last` the present shows which way was taken.
     """
 
     episode: int
@@ -58,7 +58,9 @@ def stretches(
     found = (part for part in np.split(hits, breaks) if len(part) >= least)
     peaks = [(part, part[scores[part].argmax()]) for part in found]
     return [
-        Stretch(episode, int(part[0]), int(part[-1]), int(peak), float(scores[peak]), tuple(towards[peak].ravel().tolist()))
+        Stretch(
+            episode, int(part[0]), int(part[-1]), int(peak), float(scores[peak]), tuple(towards[peak].ravel().tolist())
+        )
         for part, peak in peaks
     ]
 
@@ -87,12 +89,18 @@ def places(found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours],
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def merged(group: Sequence[Stretch], actions: Mapping[int, NDArray[np.float32]] | Sequence[NDArray[np.float32]]) -> list[Stretch]:
+def merged(
+    group: Sequence[Stretch], actions: Mapping[int, NDArray[np.float32]] | Sequence[NDArray[np.float32]]
+) -> list[Stretch]:
     """Stretches of one place or kind, as one those of an episode between which its actions `(T, A)` go nowhere."""
     done: list[Stretch] = []
     for stretch in sorted(group):
         before = done[-1] if done else None
-        if before is not None and before.episode == stretch.episode and not _left(actions[stretch.episode], before, stretch):
+        if (
+            before is not None
+            and before.episode == stretch.episode
+            and not _left(actions[stretch.episode], before, stretch)
+        ):
             best = max(before, stretch, key=lambda one: one.score)
             done[-1] = best._replace(first=before.first, last=max(before.last, stretch.last))
         else:

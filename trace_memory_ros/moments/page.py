@@ -132,9 +132,7 @@ def _chart(number: int, kind: Kind, period_ms: int) -> str:
         ax = figure.subplots()
         for place, one in enumerate(rows):
             colour = FAINT if one.way < 0 else colours[one.way % len(colours)]
-            begin_s, end_s, at_s = (
-                tick * period_ms / 1e3 for tick in (one.stretch.first, one.stretch.last, one.tick)
-            )
+            begin_s, end_s, at_s = (tick * period_ms / 1e3 for tick in (one.stretch.first, one.stretch.last, one.tick))
             ax.plot((begin_s, end_s), (place, place), color=colour, lw=1.4, alpha=0.5)
             ax.plot(at_s, place, "o", ms=2.6, color=colour)
         ax.set_yticks(())

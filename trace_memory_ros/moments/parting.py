@@ -58,12 +58,14 @@ class Parting:
             means = np.stack([full[told == way].mean(axis=0) for way in range(told.max() + 1)])
             middle = means.mean(axis=0)
             fitted = cls(before, ahead, ticks_in(AROUND_MS, period_ms), middle, means - middle)
-            ticks = [fitted.tick(*one) for one in zip(actions, firsts.tolist(), ends.tolist(), told.tolist(), strict=True)]
+            ticks = [
+                fitted.tick(*one) for one in zip(actions, firsts.tolist(), ends.tolist(), told.tolist(), strict=True)
+            ]
             begins = np.array([old if new is None else new for old, new in zip(begins, ticks, strict=True)])
         return fitted
 
     def tick(self, actions: Floats, first: int, end: int, way: int) -> int | None:
-        """From which on actions `(T, A)` go the given way rather than the middle of all, in a stretch from `first` to `end`.
+        """From which on actions `(T, A)` go the given way, not the middle of all, in a stretch from `first` to `end`.
 
         None where they never do. Those of somebody who stays always do: then it is the tick at which others part.
         """

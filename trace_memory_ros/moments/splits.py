@@ -58,9 +58,7 @@ def split(sets: Floats, most: int = MOST_GROUPS) -> Split:
         middle = (found.centres * kept[..., None]).sum(axis=1) / np.maximum(kept.sum(axis=1, keepdims=True), 1)
         best = Split(
             np.where(better, score, best.score).astype(np.float32),
-            np.where(
-                better[:, None], np.where(np.take_along_axis(kept, parts, 1), parts, STRAY), best.labels
-            ),
+            np.where(better[:, None], np.where(np.take_along_axis(kept, parts, 1), parts, STRAY), best.labels),
             np.where(better[:, None, None], _directions(found.centres, kept), best.towards),
             np.where(better[:, None], middle + mean[:, 0], best.middle).astype(np.float32),
         )
