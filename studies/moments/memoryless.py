@@ -59,7 +59,7 @@ def _crossfitted(
     """Scores of every episode by a network that was trained on those of other folds."""
     space = Space.fit(episodes, *least)
     presents = [torch.from_numpy(space.presents(episode)) for episode in episodes]
-    ways = [torch.from_numpy(np.ascontiguousarray(space.ways(episode), np.float32)) for episode in episodes]
+    ways = [torch.from_numpy(np.ascontiguousarray(space.ways(episode)[0], np.float32)) for episode in episodes]
     folds = np.random.default_rng(0).permutation(len(episodes)) % FOLDS
     out: Scores = [np.zeros(0)] * len(episodes)
     for fold in range(FOLDS):

@@ -13,12 +13,12 @@ from trace_memory_ros.learning.run_config import BagsSection
 from trace_memory_ros.moments.find import Search
 from trace_memory_ros.observation.frames import Frames
 
-NAMES = ("reach", "turn", "lift")
+NAMES = ("reach", "turn", "lift", "spin")
 
 
 def demonstration(seed: int, answer: int) -> Demonstration:
     """A made-up episode with two cameras of unlike sizes, annotated."""
-    made, begin = episode(seed, answer)
+    made, begins = episode(seed, [answer])
     rng = np.random.default_rng(seed)
     cameras = {
         name: Frames.of(rng.integers(90, 130, (made.ticks, px, px, 3)).astype(np.uint8))
@@ -26,7 +26,7 @@ def demonstration(seed: int, answer: int) -> Demonstration:
     }
     stamps_ns = np.arange(made.ticks) * PERIOD_MS * 1_000_000
     arrays = stamps_ns, cameras, made.state, made.actions
-    return Demonstration(str(seed), str(seed), *arrays, decision_ticks=(begin,), answers=(answer,))
+    return Demonstration(str(seed), str(seed), *arrays, decision_ticks=tuple(begins), answers=(answer,))
 
 
 def test_cameras_of_unlike_sizes_are_seen_together() -> None:

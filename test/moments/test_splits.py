@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trace_memory_ros.moments.splits import mixed, rotated, split
+from trace_memory_ros.moments.splits import STRAY, mixed, rotated, split
 
 RNG = np.random.default_rng(0)
 
@@ -25,10 +25,15 @@ def test_three_groups_in_a_star_are_three() -> None:
     assert len(set(found.labels[0])) == 3 and found.score[0] > 10
 
 
-def test_a_group_of_two_is_no_group() -> None:
+def test_two_are_no_group_but_strays_that_widen_no_other() -> None:
     few = 0.1 * RNG.normal(size=(1, 20, 2)).astype(np.float32)
     few[0, :2, 0] += 30.0
-    assert np.unique(split(few).labels[0], return_counts=True)[1].min() >= 3
+    found = split(few)
+    assert found.score[0] < 4
+    few[0, 2:11, 1] += 5.0
+    found = split(few)
+    assert found.score[0] > 20 and set(np.flatnonzero(found.labels[0] == STRAY)) >= {0, 1}
+    np.testing.assert_allclose(found.middle[0], (0.0, 2.5), atol=0.2)
 
 
 def test_a_rotation_keeps_mean_and_covariance_and_no_groups() -> None:

@@ -103,10 +103,10 @@ def _show(found: Found, data: BagData, units: Sequence[str], period_ms: int) -> 
         called = zip(words.way_names(found, kind, data.action_names, units), words.counts(kind), strict=True)
         ways = "\n".join([f"{name} ({count})" for name, count in called])
         ways += f"\nunclear ({words.unclear(kind)})" if words.unclear(kind) else ""
-        at_s = np.median([kind.tick_in(stretch) for stretch, _ in kind.occurrences]) * period_ms / 1e3
-        named = len({stretch.episode for stretch, _ in kind.occurrences})
+        at_s = np.median([one.tick for one in kind.occurrences]) * period_ms / 1e3
         needed = "yes" if kind.needs_memory else "no"
-        table.add_row(str(number), needed, f"{named} of {len(found.ways)}", f"{at_s:.1f}", ways, words.confidence(kind))
+        named = f"{kind.episodes} of {len(found.ways)}"
+        table.add_row(str(number), needed, named, f"{at_s:.1f}", ways, words.confidence(kind))
     console = Console()
     if found.kinds:
         console.print(table)

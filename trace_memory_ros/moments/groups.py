@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.moments.recorded import Floats
-from trace_memory_ros.moments.splits import least_group, rotated, split
+from trace_memory_ros.moments.splits import STRAY, least_group, rotated, split
 
 UNCLEAR = -1
 CLEARLY = 0.5
 """A way is told where its centre is nearer than this share of the distance to the next."""
-MOST_WAYS = 6
+MOST_WAYS = 8
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Ways:
         nearest = np.sort(apart, axis=1)
         return np.where(nearest[:, 0] < CLEARLY * nearest[:, 1], apart.argmin(axis=1), UNCLEAR)
 
+    def matched(self, other: Ways) -> list[int] | None:
+        """Which of these each of another's ways is; None unless each is clearly one of them."""
+        own = self.of(other.centres).tolist()
+        same = len(self) == len(other) and sorted(own) == list(range(len(self)))
+        return own if same else None
+
 
 def ways_of(found: Floats, least_score: float, rotations: int, rng: np.random.Generator) -> Ways | None:
     """The groups that ways on `(N, k)` fall in; None where they lie no further apart than those of random sets."""
@@ -40,6 +46,6 @@ def ways_of(found: Floats, least_score: float, rotations: int, rng: np.random.Ge
     chance = max(float(split(rotated(found[None], rng), MOST_WAYS).score[0]) for _ in range(rotations))
     if best.score[0] <= max(chance, least_score):
         return None
-    numbers, counts = np.unique(best.labels[0], return_counts=True)
+    numbers, counts = np.unique(best.labels[0][best.labels[0] != STRAY], return_counts=True)
     order = numbers[np.argsort(-counts, kind="stable")]
     return Ways(np.stack([np.median(found[best.labels[0] == number], axis=0) for number in order]).astype(np.float32))

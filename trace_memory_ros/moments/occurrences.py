@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,20 +19,21 @@ ALIGNED = 0.4
 SLACK_MS = 200
 """How far from a stretch a nearest present may lie and still be of its kind."""
 
-AGAIN_MS = 1_500
-"""Stretches of one kind that are no further apart in an episode are one."""
+AGAIN = 1.0
+"""Deviations of action: stretches between which a robot goes no further are one."""
 
 
 class Stretch(NamedTuple):
     """Ticks `first` to `last` of an episode at which those that look alike go on differently.
 
-    score: the greatest in it, towards: the directions in which they part there, two of k numbers. After `last` the
-    present shows which way was taken.
+    score: the greatest in it, at `peak`, towards: the directions in which they part there, two of k numbers. After
+    `last` the present shows which way was taken.
     """
 
     episode: int
     first: int
     last: int
+    peak: int
     score: float
     towards: tuple[float, ...]
 
@@ -57,13 +58,15 @@ def stretches(
     found = (part for part in np.split(hits, breaks) if len(part) >= least)
     peaks = [(part, part[scores[part].argmax()]) for part in found]
     return [
-        Stretch(episode, int(part[0]), int(part[-1]), float(scores[peak]), tuple(towards[peak].ravel().tolist()))
+        Stretch(
+            episode, int(part[0]), int(part[-1]), int(peak), float(scores[peak]), tuple(towards[peak].ravel().tolist())
+        )
         for part, peak in peaks
     ]
 
 
-def kinds(found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours], slack: int) -> list[list[Stretch]]:
-    """Stretches of all episodes by kind: those that are nearest presents of one another, directly or by others."""
+def places(found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours], slack: int) -> list[list[Stretch]]:
+    """Stretches of all episodes by place: those that are nearest presents of one another, directly or by others."""
     flat = [stretch for of_episode in found for stretch in of_episode]
     place = {stretch: index for index, stretch in enumerate(flat)}
     parent = list(range(len(flat)))
@@ -86,17 +89,29 @@ def kinds(found: Sequence[Sequence[Stretch]], neighbours: Sequence[Neighbours], 
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def merged(group: Sequence[Stretch], again: int) -> list[Stretch]:
-    """Stretches of one kind, those no more than `again` ticks apart in an episode as one."""
+def merged(
+    group: Sequence[Stretch], actions: Mapping[int, NDArray[np.float32]] | Sequence[NDArray[np.float32]]
+) -> list[Stretch]:
+    """Stretches of one place or kind, as one those of an episode between which its actions `(T, A)` go nowhere."""
     done: list[Stretch] = []
     for stretch in sorted(group):
         before = done[-1] if done else None
-        if before is not None and before.episode == stretch.episode and stretch.first - before.last <= again:
+        if (
+            before is not None
+            and before.episode == stretch.episode
+            and not _left(actions[stretch.episode], before, stretch)
+        ):
             best = max(before, stretch, key=lambda one: one.score)
-            done[-1] = best._replace(first=before.first, last=stretch.last)
+            done[-1] = best._replace(first=before.first, last=max(before.last, stretch.last))
         else:
             done.append(stretch)
     return done
+
+
+def _left(actions: NDArray[np.float32], before: Stretch, after: Stretch) -> bool:
+    """Whether a robot has gone on between the end of a stretch and the begin of another."""
+    between = actions[before.last : after.first + 1]
+    return bool(len(between)) and float(np.linalg.norm(between - between[0], axis=1).max()) >= AGAIN
 
 
 def aligned(some: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -16,7 +16,8 @@ from trace_memory_ros.files import atomic
 from trace_memory_ros.measure import page
 from trace_memory_ros.measure.drawing import BRANCH, FAINT, STYLE, TRACE, svg
 from trace_memory_ros.moments import words
-from trace_memory_ros.moments.find import Found, Kind
+from trace_memory_ros.moments.find import Found
+from trace_memory_ros.moments.kinds import Kind
 from trace_memory_ros.observation.frames import Cameras
 
 NAME = "moments.html"
@@ -96,14 +97,12 @@ def _section(
     called = words.way_names(found, kind, actions)
     ways = []
     for way, (name, count) in enumerate(zip(called, words.counts(kind), strict=True)):
-        members = sorted((s for s, taken in kind.occurrences if taken == way), key=lambda s: -s.score)[:EXAMPLES]
-        strips = [
-            strip for s in members for strip in _strips(names[s.episode], frames[s.episode], kind.tick_in(s), period_ms)
-        ]
+        members = sorted((one for one in kind.occurrences if one.way == way), key=lambda one: -one.stretch.score)
+        shown = [(one.stretch.episode, one.tick) for one in members[:EXAMPLES]]
+        strips = [strip for i, tick in shown for strip in _strips(names[i], frames[i], tick, period_ms)]
         ways.append(Way(name, count, tuple(strips)))
     said = [f"{way.name} ({way.times})" for way in ways]
-    episodes = len({stretch.episode for stretch, _ in kind.occurrences})
-    title = f"These look the same, and then go {' or '.join(said)}; in {episodes} of {len(names)} episodes"
+    title = f"These look the same, and then go {' or '.join(said)}; in {kind.episodes} of {len(names)} episodes"
     chart = _chart(number, kind, period_ms)
     return Section(title, kind.needs_memory, tuple(ways), words.unclear(kind), words.confidence(kind), chart)
 
@@ -126,16 +125,14 @@ def _png(image: np.ndarray) -> str:
 
 def _chart(number: int, kind: Kind, period_ms: int) -> str:
     """When in each episode it comes: stretches over which ways part, and the tick at which they do."""
-    rows = sorted(kind.occurrences, key=lambda one: (one[1], kind.tick_in(one[0])))
+    rows = sorted(kind.occurrences, key=lambda one: (one.way, one.tick))
     colours = [TRACE, BRANCH, "#5566c9", "#9a6a4f"]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 0.9 + min(0.06 * len(rows), 3.5)), layout="constrained")
         ax = figure.subplots()
-        for place, (stretch, way) in enumerate(rows):
-            colour = FAINT if way < 0 else colours[way % len(colours)]
-            begin_s, end_s, at_s = (
-                tick * period_ms / 1e3 for tick in (stretch.first, stretch.last, kind.tick_in(stretch))
-            )
+        for place, one in enumerate(rows):
+            colour = FAINT if one.way < 0 else colours[one.way % len(colours)]
+            begin_s, end_s, at_s = (tick * period_ms / 1e3 for tick in (one.stretch.first, one.stretch.last, one.tick))
             ax.plot((begin_s, end_s), (place, place), color=colour, lw=1.4, alpha=0.5)
             ax.plot(at_s, place, "o", ms=2.6, color=colour)
         ax.set_yticks(())

@@ -106,7 +106,7 @@ class Space:
         size = float(np.sqrt(((spread / scale) ** 2).sum())) or 1.0
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
-        axes = plain.axes * np.sqrt(_shared([episode.seen() @ plain.axes for episode in episodes]))
+        axes = plain.axes * _shared([episode.seen() @ plain.axes for episode in episodes])
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)
@@ -118,6 +118,10 @@ class Space:
         before = np.maximum(np.arange(episode.ticks) - ticks_in(MOTION_MS, episode.period_ms), 0)
         parts = [episode.seen() @ self.axes, state, MOTION * (state - state[before])]
         return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def actions(self, episode: Recorded) -> Floats:
+        """Actions `(T, A)` in their standard deviations, each held until the next."""
+        return np.asarray(episode.held_actions() / self.action_scale)
 
     def ways(self, episode: Recorded) -> tuple[Floats, NDArray[np.bool_]]:
         """How it goes on from each tick, `(T, k)`, in standard deviations of action, and where that is known."""

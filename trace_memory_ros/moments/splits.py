@@ -10,41 +10,57 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Labels = NDArray[np.intp]
 
-MOST_GROUPS = 4
+MOST_GROUPS = 6
 FLOOR = 0.1
 """Standard deviations of action: a spread within groups that is smaller counts as this."""
 LEAST_SHARE = 0.15
-"""Of the set, and three at least: fewer are no group."""
+"""Of the set, and three at least: fewer are no group, they are strays."""
+COVERED = 0.7
+"""Share of the set that lies in groups, at least."""
 DIRECTIONS = 2
+STRAY = -1
 _ROUNDS = 8
 
 
 class Split(NamedTuple):
     """Of each set: how far its nearest two groups are apart against the spread within `(T,)`, the group of each member
-    `(T, K)`, and the directions in which groups lie apart, of unit length or 0, `(T, 2, k)`."""
+    `(T, K)`, `STRAY` for those that are in none, the directions in which groups lie apart, of unit length or 0,
+    `(T, 2, k)`, and the middle of the groups' centres `(T, k)`."""
 
     score: Floats
     labels: Labels
     towards: Floats
+    middle: Floats
 
 
 def split(sets: Floats, most: int = MOST_GROUPS) -> Split:
-    """The best two to `most` groups of each set `(T, K, k)`: the widest is halved again and again."""
-    sets = np.asarray(sets - sets.mean(axis=1, keepdims=True), np.float32)
-    labels = np.zeros(sets.shape[:2], np.intp)
-    best = Split(np.zeros(len(sets), np.float32), labels, np.zeros((len(sets), DIRECTIONS, sets.shape[2]), np.float32))
-    centres, scatter = _groups(sets, labels, 1)
+    """The best two or more groups of each set `(T, K, k)`: the widest of up to `most` is halved again and again.
+
+    What falls off in so small parts that it is no group counts neither as a group nor to the spread of one.
+    """
+    mean = sets.mean(axis=1, keepdims=True)
+    sets = np.asarray(sets - mean, np.float32)
+    parts = np.zeros(sets.shape[:2], np.intp)
+    best = Split(
+        np.zeros(len(sets), np.float32),
+        parts,
+        np.zeros((len(sets), DIRECTIONS, sets.shape[2]), np.float32),
+        np.asarray(mean[:, 0], np.float32),
+    )
+    found = _groups(sets, parts, 1)
     for count in range(2, most + 1):
-        widest = scatter.argmax(axis=1)
-        second = _halved(sets, labels == widest[:, None])
-        labels = np.where(second, count - 1, labels)
-        centres, scatter = _groups(sets, labels, count)
-        score = np.where(second.any(axis=1), _apart(centres, scatter, sets.shape[1]), 0.0)
+        second = _halved(sets, parts == found.scatter.argmax(axis=1)[:, None])
+        parts = np.where(second, count - 1, parts)
+        found = _groups(sets, parts, count)
+        kept = found.size >= least_group(sets.shape[1])
+        score = np.where(second.any(axis=1), _apart(found, kept, sets.shape[1]), 0.0)
         better = score > best.score
+        middle = (found.centres * kept[..., None]).sum(axis=1) / np.maximum(kept.sum(axis=1, keepdims=True), 1)
         best = Split(
             np.where(better, score, best.score).astype(np.float32),
-            np.where(better[:, None], labels, best.labels),
-            np.where(better[:, None, None], _directions(centres), best.towards),
+            np.where(better[:, None], np.where(np.take_along_axis(kept, parts, 1), parts, STRAY), best.labels),
+            np.where(better[:, None, None], _directions(found.centres, kept), best.towards),
+            np.where(better[:, None], middle + mean[:, 0], best.middle).astype(np.float32),
         )
     return best
 
@@ -52,11 +68,14 @@ def split(sets: Floats, most: int = MOST_GROUPS) -> Split:
 def mixed(labels: Labels) -> Floats:
     """How evenly the first member's group lies among members that are sorted by how much they look alike, `(T,)`.
 
-    1: other groups are as near as its own, 0: all of its own are nearer, the present tells it from the others.
+    1: other groups are as near as its own, 0: all of its own are nearer, the present tells it from the others. Strays
+    play no part.
     """
-    own = labels == labels[:, :1]
-    count, size = labels.shape[1], own.sum(axis=1)
-    ranks = (own * np.arange(count)).sum(axis=1) - size * (size - 1) / 2
+    grouped = labels != STRAY
+    first = np.take_along_axis(labels, grouped.argmax(axis=1)[:, None], 1)
+    own = grouped & (labels == first)
+    count, size = grouped.sum(axis=1), own.sum(axis=1)
+    ranks = (own * (grouped.cumsum(axis=1) - 1)).sum(axis=1) - size * (size - 1) / 2
     return np.asarray(1.0 - np.abs(2.0 * ranks / np.maximum(size * (count - size), 1) - 1.0), np.float32)
 
 
@@ -82,7 +101,7 @@ def _rotation(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _halved(sets: Floats, members: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The second of the best two halves of `members` `(T, K)` along their main axis; empty where they are too few."""
+    """The second of the best two halves of `members` `(T, K)` along their main axis; empty where there is but one."""
     count = members.sum(axis=1, keepdims=True)
     mean = (sets * members[..., None]).sum(axis=1) / np.maximum(count, 1)
     centred = (sets - mean[:, None]) * members[..., None]
@@ -91,8 +110,7 @@ def _halved(sets: Floats, members: NDArray[np.bool_]) -> NDArray[np.bool_]:
     sums = np.cumsum(np.where(members, along, 0.0)[np.arange(len(sets))[:, None], order], axis=1)[:, :-1]
     first = np.arange(1, members.shape[1])
     between = sums**2 / first + sums**2 / np.maximum(count - first, 1)
-    least = least_group(members.shape[1])
-    between[(first < least) | (count - first < least)] = -1.0
+    between[count - first < 1] = -1.0
     best = between.argmax(axis=1)
     found = between[np.arange(len(sets)), best] >= 0
     second = np.zeros(members.shape, bool)
@@ -100,25 +118,37 @@ def _halved(sets: Floats, members: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return second & members & found[:, None]
 
 
-def _groups(sets: Floats, labels: Labels, count: int) -> tuple[Floats, Floats]:
-    """Centres `(T, count, k)` and the summed squares around them `(T, count)`."""
-    member = (labels[:, None] == np.arange(count)[:, None]).astype(np.float32)
-    size = np.maximum(member.sum(axis=2), 1.0)
-    centres = np.matmul(member, sets) / size[..., None]
+class _Groups(NamedTuple):
+    """Centres `(T, count, k)`, summed squares around them `(T, count)`, members `(T, count)`."""
+
+    centres: Floats
+    scatter: Floats
+    size: Floats
+
+
+def _groups(sets: Floats, parts: Labels, count: int) -> _Groups:
+    member = (parts[:, None] == np.arange(count)[:, None]).astype(np.float32)
+    size = member.sum(axis=2)
+    centres = np.matmul(member, sets) / np.maximum(size, 1.0)[..., None]
     squares = np.matmul(member, (sets**2).sum(axis=2, keepdims=True))[..., 0]
-    return centres, np.maximum(squares - size * (centres**2).sum(axis=2), 0.0)
+    return _Groups(centres, np.maximum(squares - size * (centres**2).sum(axis=2), 0.0), size)
 
 
-def _apart(centres: Floats, scatter: Floats, members: int) -> Floats:
-    """Distance of the nearest two centres against the spread within."""
+def _apart(found: _Groups, kept: NDArray[np.bool_], members: int) -> Floats:
+    """Distance of the nearest two of the groups `kept` against the spread within; 0 where they are too few."""
+    centres = found.centres
     between = np.sqrt(((centres[:, :, None] - centres[:, None]) ** 2).sum(axis=-1))
     between[:, np.arange(centres.shape[1]), np.arange(centres.shape[1])] = np.inf
-    return np.asarray(between.min(axis=(1, 2)) / np.sqrt(scatter.sum(axis=1) / members + FLOOR**2))
+    between[~(kept[:, :, None] & kept[:, None])] = np.inf
+    inside = np.maximum((found.size * kept).sum(axis=1), 1.0)
+    score = between.min(axis=(1, 2)) / np.sqrt((found.scatter * kept).sum(axis=1) / inside + FLOOR**2)
+    return np.where((kept.sum(axis=1) > 1) & (inside >= COVERED * members), score, 0.0)
 
 
-def _directions(centres: Floats) -> Floats:
-    """The main directions `(T, 2, k)` in which centres lie apart."""
-    around = centres - centres.mean(axis=1, keepdims=True)
+def _directions(centres: Floats, kept: NDArray[np.bool_]) -> Floats:
+    """The main directions `(T, 2, k)` in which the groups `kept` lie apart."""
+    share = kept / np.maximum(kept.sum(axis=1, keepdims=True), 1)
+    around = (centres - (centres * share[..., None]).sum(axis=1, keepdims=True)) * kept[..., None]
     first = _main_axis(around)
     left = around - np.matmul(around, first[..., None]) * first[:, None]
     second = _main_axis(left) * (np.abs(left).max(axis=(1, 2)) > 1e-4)[:, None]

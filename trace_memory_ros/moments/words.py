@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trace_memory_ros.moments.find import TOLD, Found, Kind
+from trace_memory_ros.moments.find import Found
 from trace_memory_ros.moments.groups import UNCLEAR
+from trace_memory_ros.moments.kinds import TOLD, Kind
 from trace_memory_ros.moments.recorded import RADII
 
 LETTERS = "ABCDEFGH"
@@ -17,7 +18,11 @@ LETTERS = "ABCDEFGH"
 
 def way_names(found: Found, kind: Kind, actions: Sequence[str], units: Sequence[str] = ()) -> list[str]:
     """A name for each way: a letter, and by how much the action that tells it best changes."""
-    centres = kind.ways.centres @ found.space.way_axes.T + found.space.way_mean
+    taken = [
+        [found.ways[one.stretch.episode][one.stretch.peak] for one in kind.occurrences if one.way == way]
+        for way in range(len(kind.ways))
+    ]
+    centres = np.stack([np.median(ways, axis=0) for ways in taken]) @ found.space.way_axes.T + found.space.way_mean
     moved = centres.reshape(len(centres), len(RADII), -1)[:, -1] * np.sqrt(len(RADII))
     telling = int(np.ptp(moved, axis=0).argmax())
     scale = float(found.space.action_scale[telling])
@@ -27,13 +32,13 @@ def way_names(found: Found, kind: Kind, actions: Sequence[str], units: Sequence[
 
 def counts(kind: Kind) -> list[int]:
     """Occurrences of each way."""
-    told = Counter(way for _, way in kind.occurrences)
+    told = Counter(one.way for one in kind.occurrences)
     return [told[way] for way in range(len(kind.ways))]
 
 
 def unclear(kind: Kind) -> int:
     """Occurrences whose way cannot be told."""
-    return sum(way == UNCLEAR for _, way in kind.occurrences)
+    return sum(one.way == UNCLEAR for one in kind.occurrences)
 
 
 def confidence(kind: Kind) -> str:
@@ -73,10 +78,10 @@ def _figures(found: Found, kind: Kind, actions: Sequence[str]) -> dict[str, Any]
     names = way_names(found, kind, actions)
     return {
         "needs_memory": kind.needs_memory,
-        "episodes": len({stretch.episode for stretch, _ in kind.occurrences}),
+        "episodes": kind.episodes,
         "ways": dict(zip(names, counts(kind), strict=True)),
         "unclear": unclear(kind),
         "passing": kind.passing,
         "present_tells": None if kind.visibility is None else kind.visibility._asdict(),
-        "tick": float(np.median([kind.tick_in(stretch) for stretch, _ in kind.occurrences])),
+        "tick": float(np.median([one.tick for one in kind.occurrences])),
     }

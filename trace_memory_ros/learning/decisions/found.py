@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.moments import words
-from trace_memory_ros.moments.find import FEWEST_EPISODES, Found, Occurrence, Search, find
+from trace_memory_ros.moments.find import FEWEST_EPISODES, Found, Search, find
 from trace_memory_ros.moments.groups import UNCLEAR
+from trace_memory_ros.moments.kinds import Occurrence
 from trace_memory_ros.moments.recorded import Recorded
 from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.vision.base import VisualBackbone
