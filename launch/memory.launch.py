@@ -17,6 +17,7 @@ def generate_launch_description() -> LaunchDescription:
         "checkpoint": ParameterValue(LaunchConfiguration("checkpoint"), value_type=str),
         "reliability": LaunchConfiguration("reliability"),
     }
+    kept = {"snapshot_dir": ParameterValue(LaunchConfiguration("snapshot_dir"), value_type=str)}
     topics = [(f"camera/{camera}/image_raw", LaunchConfiguration(f"{camera}_topic")) for camera in CAMERAS]
     topics += [("joint_states", LaunchConfiguration("joint_states_topic")), ("odom", LaunchConfiguration("odom_topic"))]
     command = [("command", LaunchConfiguration("command_topic"))]
@@ -47,9 +48,14 @@ def generate_launch_description() -> LaunchDescription:
                 "policy", default_value="false",
                 description="Start policy_node too. It moves the arm: read docs/nodes.md first.",
             ),
+            DeclareLaunchArgument(
+                "snapshot_dir", default_value="",
+                description="Folder in which memory_node keeps what it goes on from after a fault; empty keeps none.",
+            ),
+            DeclareLaunchArgument("respawn", default_value="false", description="Start a memory_node that failed again."),
             DeclareLaunchArgument("rviz", default_value="false", description="Open RViz with the memory panel."),
             *surroundings(),
-            managed("memory_node", model, topics),
+            managed("memory_node", {**model, **kept}, topics, respawn=LaunchConfiguration("respawn")),
             managed("marker_node", {}, topics[3:4]),
             managed("policy_node", model, topics + command, condition=IfCondition(LaunchConfiguration("policy"))),
             rviz(),
