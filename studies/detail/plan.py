@@ -76,7 +76,9 @@ AUGMENTED = (
 EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, SHARP, POOLED, *AUGMENTED)}
 MEMORIES = ("gru", "trace", "first_frame")
 BESIDE = (SMALL[0].label, TOKENS[-1].label)
-"""Eyes that must fail and must not: trained first, and with the other memories too."""
+"""Eyes that must fail and must not, with the other memories too."""
+FIRST = (*BESIDE, SHARP.label)
+"""Eyes that are trained first."""
 ONE_SEED = tuple(eyes.label for eyes in AUGMENTED)
 """Eyes that are too dear for more than the first seed of the first task."""
 
@@ -87,8 +89,7 @@ def _eyes(run: Run) -> str:
 
 def _urgency(run: Run) -> tuple[bool, ...]:
     eyes, memory = parts_of(run.row)
-    first = (*BESIDE, SHARP.label)
-    return eyes.label in ONE_SEED, memory != MEMORIES[0], eyes.label not in first, eyes.label == BESIDE[0]
+    return eyes.label in ONE_SEED, memory != MEMORIES[0], eyes.label not in FIRST, eyes.label == BESIDE[0]
 
 
 def rows() -> tuple[str, ...]:
