@@ -52,7 +52,7 @@ def generate_launch_description() -> LaunchDescription:
                 "snapshot_dir", default_value="",
                 description="Folder in which memory_node keeps what it goes on from after a fault; empty keeps none.",
             ),
-            DeclareLaunchArgument("respawn", default_value="false", description="Start a memory_node that failed again."),
+            DeclareLaunchArgument("respawn", default_value="false", description="Start a failed memory_node again."),
             DeclareLaunchArgument("rviz", default_value="false", description="Open RViz with the memory panel."),
             *surroundings(),
             managed("memory_node", {**model, **kept}, topics, respawn=LaunchConfiguration("respawn")),
