@@ -15,6 +15,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from nodes.robot import picture
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Empty
 from trajectory_msgs.msg import JointTrajectory
@@ -37,16 +38,18 @@ JOINTS = ("torso_lift", "arm_1", "arm_2", "arm_3", "arm_4")
 class LiveRobot:
     """Publishes what the clock makes due, and keeps what it is told, with the time of receipt in ns.
 
-    place: of every joint. targets: of `arm_1`, as commanded.
+    place: of every joint. targets: of `arm_1`, as commanded. with_clock: publish /clock too, which is the wall clock.
     """
 
     def __init__(self, domain_id: int, namespace: str) -> None:
         self.client = NodeClient(domain_id, namespace, name="live_robot")
         self.node = node = self.client.node
+        self._policy = f"{namespace}/policy_node"
         self._image = node.create_publisher(Image, CONFIG.cameras[0].topic, qos.sensor("reliable"))
         self._joints = node.create_publisher(JointState, "joint_states", qos.state("reliable"))
         self._odometry = node.create_publisher(Odometry, "odom", qos.state("reliable"))
         self.button = node.create_publisher(Empty, "policy_node/stop", qos.STOP)
+        self._clock = node.create_publisher(Clock, "/clock", 10)
         self._other = node.create_publisher(MemoryCondition, "memory/condition", qos.CONDITION)
         self.place = 0.0
         self.arm: list[tuple[int, JointTrajectory]] = []
@@ -56,6 +59,7 @@ class LiveRobot:
         self.conditions: list[MemoryCondition] = []
         self.health: dict[str, Any] = {}
         self._next_ns = 0
+        self.with_clock = False
         for kind, topic, take in (
             (JointTrajectory, "arm_controller/command", lambda m: self.arm.append((time.time_ns(), m))),
             (Twist, "cmd_vel", self.wheels.append),
@@ -101,21 +105,20 @@ class LiveRobot:
         other.instance += 1
         self._other.publish(other)
 
-    def value(self, key: str, node: str = "policy_node") -> str:
-        """What the newest diagnostics of a node say; empty where they say nothing."""
-        status = next((s for name, s in self.health.items() if name.endswith(node)), None)
+    def value(self, key: str) -> str:
+        """What policy_node's newest diagnostics say; empty where they say nothing."""
+        status = self.health.get(self._policy)
         return next((entry.value for entry in status.values if entry.key == key), "") if status else ""
 
     def says(self, *words: str) -> bool:
-        """Whether a policy_node's diagnostics have all words in one entry or in the message."""
-        status = next((s for name, s in self.health.items() if name.endswith("policy_node")), None)
+        """Whether policy_node's diagnostics have all words in one entry or in the message."""
+        status = self.health.get(self._policy)
         texts = [] if status is None else [status.message, *(entry.value for entry in status.values)]
         return any(all(word in text for word in words) for text in texts)
 
     def level(self) -> int:
         """Of policy_node's diagnostics."""
-        (status,) = (s for name, s in self.health.items() if name.endswith("policy_node"))
-        return int.from_bytes(status.level, "little") if isinstance(status.level, bytes) else int(status.level)
+        return int.from_bytes(self.health[self._policy].level, "little")
 
     def clear(self) -> None:
         """Forget what was heard."""
@@ -127,6 +130,8 @@ class LiveRobot:
         return f"{len(self.conditions)} conditions and {len(self.arm)} commands came; {'; '.join(said)}"
 
     def _publish(self, now_ns: int) -> None:
+        if self.with_clock:
+            self._clock.publish(Clock(clock=conversion.time_of(now_ns)))
         self._joints.publish(conversion.joint_message(dict.fromkeys(JOINTS, self.place), now_ns))
         self._odometry.publish(conversion.odometry_message(np.array([0.1, 0.0, 0.0]), now_ns))
         self._image.publish(conversion.image_message(picture(now_ns % 1000), now_ns, "head"))

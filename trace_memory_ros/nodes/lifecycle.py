@@ -12,11 +12,14 @@ from typing import Any, NoReturn
 
 import rclpy
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.callback_groups import CallbackGroup
+from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
+from rclpy.timer import Timer
 
 from trace_memory_ros.nodes import parameters, parent
 
@@ -43,6 +46,18 @@ class ManagedNode(LifecycleNode):
         self._autostart_timer = None
         if self.get_parameter("autostart").value:
             self._autostart_timer = self.create_timer(0.0, self._autostart)
+
+    def create_timer(
+        self,
+        timer_period_sec: float,
+        callback: Callable[..., Any] | None,
+        callback_group: CallbackGroup | None = None,
+        clock: Clock | None = None,
+        autostart: bool = True,
+    ) -> Timer:
+        """A timer on wall time unless told otherwise: where simulated time stands still, a node must still report."""
+        clock = clock or Clock(clock_type=ClockType.STEADY_TIME)
+        return super().create_timer(timer_period_sec, callback, callback_group, clock, autostart)
 
     def configure(self) -> None:
         """Load and build everything; raise with value, origin and remedy when something is wrong."""
