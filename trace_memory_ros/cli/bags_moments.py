@@ -23,7 +23,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
     parser.add_argument(
-        "--alarm", type=float, default=0.01, help="share of episodes with a false alarm (default: 0.01)"
+        "--alarm", type=float, default=0.01, help="share of episodes whose rotated look-alikes, which have no groups, pass the threshold (default: 0.01)"
     )
     parser.add_argument("--eyes", metavar="NAME", help="backbone to look with, such as resnet18 (default: 16 pixels)")
     parser.add_argument("--annotate", metavar="FILE", help="write what was found beside each bag, for branches.file")
@@ -113,8 +113,8 @@ def _show(found: Found, data: BagData, units: Sequence[str], period_ms: int) -> 
     for name, reason in data.left_out:
         console.print(f"{name}: {reason}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     console.print(
-        f"{len(found.ways)} episodes; false alarms: at most {found.search.alarm:.0%} of episodes without such moments "
-        "show one by chance",
+        f"{len(found.ways)} episodes; threshold: what {found.search.alarm:.0%} of them pass when their look-alikes are "
+        "rotated at random, which leaves no groups",
         highlight=False,
         soft_wrap=True,
     )

@@ -31,7 +31,8 @@ EVERY_MS = 200
 
 @dataclass(frozen=True)
 class Search:
-    """What is asked of a search. alarm: share of episodes without moments that show one by chance.
+    """What is asked of a search. alarm: share of episodes that pass the threshold when their look-alikes are
+    rotated at random, which leaves no groups.
 
     share: of the episodes that a kind of moment occurs in, at least. rotations: random sets without groups for each
     tick.

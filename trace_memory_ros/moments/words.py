@@ -69,7 +69,7 @@ def figures(found: Found, actions: Sequence[str]) -> dict[str, Any]:
         "needs_memory": any(kind.needs_memory for kind in found.kinds),
         "episodes": len(found.ways),
         "threshold": found.threshold,
-        "false_alarm_rate": found.search.alarm,
+        "alarm": found.search.alarm,
         "moments": [_figures(found, kind, actions) for kind in found.kinds],
     }
 
