@@ -23,7 +23,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
     parser.add_argument(
-        "--alarm", type=float, default=0.01, help="share of episodes whose rotated look-alikes, which have no groups, pass the threshold (default: 0.01)"
+        "--alarm",
+        type=float,
+        default=0.01,
+        help="share of episodes whose rotated look-alikes, which have no groups, pass the threshold (default: 0.01)",
     )
     parser.add_argument("--eyes", metavar="NAME", help="backbone to look with, such as resnet18 (default: 16 pixels)")
     parser.add_argument("--annotate", metavar="FILE", help="write what was found beside each bag, for branches.file")
