@@ -19,6 +19,7 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
 from trace_memory_ros.replay.bag_replay import Replay
 from trace_memory_ros.replay.output_bag import replay_to_bag
@@ -27,7 +28,8 @@ from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 READY_S, PATIENCE_S, LEAD_S = 120.0, 20.0, 0.5
 TRIALS, TRIAL_S = 10, 1.0
 DEADLINE_MS = 2_000
-"""A tick waits that long for its slowest stream: the machine is shared, and what is tested is what comes out."""
+"""A tick waits that long for its slowest stream: the machine is shared, and what is tested is what comes out. For the
+same reason every tick is commanded, however late."""
 CONDITIONS = "/memory/condition"
 
 
@@ -117,7 +119,7 @@ def run_live(
         model: dict[str, Any] = {"checkpoint": str(checkpoint.resolve()), "reliability": "reliable", "autostart": True}
         specs = [
             NodeSpec("memory_node", {**model, "deadline_ms": DEADLINE_MS}),
-            NodeSpec("policy_node", {**model, "input_wait_ms": DEADLINE_MS}),
+            NodeSpec("policy_node", {**model, **LOCKSTEP, "input_wait_ms": DEADLINE_MS}),
         ]
         with NodeGroup(specs, folder / "logs", environment) as group, NodeClient(domain_id, name="robot") as client:
             group.wait_ready(READY_S)
