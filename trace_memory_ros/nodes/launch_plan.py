@@ -157,10 +157,10 @@ def rviz_missing() -> str:
     )
 
 
-def rviz_arguments(config: str, namespace: str, frame: str) -> tuple[list[str], Remaps]:
-    """RViz's command line and remaps: its displays name absolute topics, which a namespace moves."""
+def rviz_arguments(namespace: str, frame: str) -> tuple[list[str], Remaps]:
+    """What RViz is told, and its remaps: its displays name absolute topics, which a namespace moves."""
     remaps = tuple((absolute(topic), absolute(topic, namespace)) for topic in RVIZ_TOPICS)
-    return ["-d", config, *(["-f", frame] if frame else [])], remaps if namespace.strip("/") else ()
+    return ["-f", frame] if frame else [], remaps if namespace.strip("/") else ()
 
 
 def log_level_arguments(name: str, namespace: str, level: str) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 from launch.action import Action
 from launch.actions import (
@@ -22,11 +20,11 @@ from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.launch_context import LaunchContext
+from launch.launch_description import LaunchDescription
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.substitutions import FindPackageShare
 
-from launch import LaunchDescription
 from trace_memory_ros.nodes.launch_arguments import Argument, flag
 from trace_memory_ros.nodes.launch_plan import (
     RESTART_DELAY_S,
@@ -87,7 +85,7 @@ def started(plan: LaunchPlan, given: Given) -> list[Action]:
     actions: list[Action] = [LogInfo(msg=note) for note in plan.notes]
     respawn = "respawn" in given and flag(given, "respawn")
     for node in plan.nodes:
-        actions += _watched(node, lambda node=node: _node(node, given), Restarts(respawn))
+        actions += _watched(node, partial(_node, node, given), Restarts(respawn))
     return actions + (_rviz(given) if flag(given, "rviz") else [])
 
 
@@ -120,6 +118,7 @@ def _watched(plan: NodePlan, make: Callable[[], Node], restarts: Restarts) -> li
     def exited(event: ProcessExited, context: LaunchContext) -> list[Action]:
         if context.is_shutdown:
             return []
+        _forget_name(context, node)
         words = f"{plan.name} ended with exit code {event.returncode}"
         if restarts.again(event.returncode, time.monotonic()):
             again = OpaqueFunction(function=lambda _: _watched(plan, make, restarts))
@@ -131,15 +130,21 @@ def _watched(plan: NodePlan, make: Callable[[], Node], restarts: Restarts) -> li
     return [RegisterEventHandler(OnProcessExit(target_action=node, on_exit=exited)), node]
 
 
+def _forget_name(context: LaunchContext, node: Node) -> None:
+    """Launch counts names of nodes that ended too, and would warn of two of one name at a restart."""
+    counts = getattr(context.locals, "unique_ros_node_names", {})
+    if counts.get(node.node_name, 0):
+        counts[node.node_name] -= 1
+
+
 def _rviz(given: Given) -> list[Action]:
     missing = rviz_missing()
     if missing:
         return [LogInfo(msg=missing)]
-    config: Any = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
-    words, remaps = rviz_arguments("", given["namespace"], given.get("frame", ""))
-    words = [config if word == "" else word for word in words]
-    plan = replace(NodePlan("rviz2"), required=False)
-    return _watched(
-        plan, lambda: Node(package="rviz2", executable="rviz2", arguments=words, remappings=list(remaps)),
-        Restarts(False),
-    )  # fmt: skip
+    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
+    words, remaps = rviz_arguments(given["namespace"], given.get("frame", ""))
+
+    def make() -> Node:
+        return Node(package="rviz2", executable="rviz2", arguments=["-d", config, *words], remappings=list(remaps))
+
+    return _watched(NodePlan("rviz2", required=False), make, Restarts(False))

@@ -15,7 +15,7 @@ from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnosti
 from trace_memory_ros.nodes import parameters, qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.markers.groups import groups_in
-from trace_memory_ros.nodes.markers.joints import ANY_ROBOT, JointDistances, sources_of
+from trace_memory_ros.nodes.markers.joints import ANY_ROBOT, JointDistances, JointSource, sources_of
 from trace_memory_ros.nodes.markers.painter import Placement
 from trace_memory_ros.nodes.markers.parameters import COMPACT, MarkerNodeParameters
 from trace_memory_ros.nodes.markers.scene import MarkerScene
@@ -44,7 +44,7 @@ class MarkerNode(ManagedNode):
             scale=values.scale,
             lifetime_s=values.lifetime_s,
         )
-        sources = ANY_ROBOT
+        sources: Sequence[JointSource] = ANY_ROBOT
         if values.checkpoint:
             sources = sources_of(RobotTopics.of_checkpoint(values.checkpoint).observation)
         joints = JointDistances(sources, groups_in(values.joint_groups))
