@@ -12,6 +12,7 @@ from fixtures import tiny_checkpoint
 from learning.tiny_bags import recording
 from nodes.test_launch import KNOWN, given
 
+from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.launch_arguments import ROBOT
 from trace_memory_ros.nodes.launch_plan import (
@@ -25,6 +26,7 @@ from trace_memory_ros.nodes.launch_plan import (
 )
 from trace_memory_ros.nodes.parent import PARENT
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.robot_topics import command_topics
 
 ENDS = "import sys, time; from trace_memory_ros.nodes import parent; import os; parent.watch(lambda: os._exit(3)); "
 
@@ -161,6 +163,13 @@ def test_streams_are_renamed_by_the_checkpoints_names(model: str, tmp_path: Path
 def test_streams_that_cannot_be_renamed_are_named(streams: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         robot(streams=streams)
+
+
+def test_commands_of_one_name_go_by_their_topics() -> None:
+    robots = {name: RecordingConfig.load(f"config/robots/{name}.yaml").actions for name in ("aloha", "two_arms_wrench")}
+    assert list(command_topics(robots["two_arms_wrench"])) == ["left", "right"]
+    assert list(command_topics(robots["aloha"]))[2] == "follower_left/gripper_controller/joint_trajectory"
+    assert command_topics(None) == {"command": "command"}
 
 
 def test_a_parameter_file_is_checked_and_what_it_says_in_vain_is_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,7 @@ class RobotTopics:
         except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
             raise ValueError(f"{file} tells no topics ({error}): copy both files of the checkpoint again") from error
         streams = {stream.name: stream.topic for stream in observation.inputs}
-        parts = actions.parts if actions else ()
-        return cls(observation, streams, {part.name or part.topic: part.topic for part in parts} or {COMMAND: COMMAND})
+        return cls(observation, streams, command_topics(actions))
 
     def remaps(self, text: str) -> Remaps:
         """(topic in the checkpoint, topic on this robot) of a YAML file, or of YAML text: {STREAM: TOPIC, commands:
@@ -75,6 +75,14 @@ class RobotTopics:
 
     def _all(self) -> str:
         return f"streams {', '.join(self.streams)}; {COMMANDS} {', '.join(self.commands)}"
+
+
+def command_topics(actions: ActionConfig | None) -> dict[str, str]:
+    """Command -> topic; several of one name, as an arm and its gripper may be, go by their topics."""
+    parts = actions.parts if actions else ()
+    counts = Counter(part.name for part in parts)
+    named = {part.name if part.name and counts[part.name] == 1 else part.topic: part.topic for part in parts}
+    return named or {COMMAND: COMMAND}
 
 
 def _read(text: str) -> tuple[dict[str, Any], str]:
