@@ -8,7 +8,8 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
 from trace_memory_ros.msg import MemoryDiagnostics
-from trace_memory_ros.nodes.markers.joints import ArmDistances
+from trace_memory_ros.nodes.markers.groups import ARMS, groups_in
+from trace_memory_ros.nodes.markers.joints import ANY_ROBOT, JointDistances
 from trace_memory_ros.nodes.markers.painter import Placement
 from trace_memory_ros.nodes.markers.scene import MarkerScene
 
@@ -39,9 +40,9 @@ def joints(**changes):
 
 def scene(placement=None, with_joints=True, **options):
     options = {"max_points": 50, "silent_after_s": 1.0} | options
-    out = MarkerScene(placement or Placement(), ArmDistances("left_", "right_"), **options)
+    out = MarkerScene(placement or Placement(), JointDistances(ANY_ROBOT, groups_in(ARMS)), **options)
     if with_joints:
-        out.on_joints(joints())
+        out.on_joints("joint_states", joints())
     return out
 
 

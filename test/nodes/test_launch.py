@@ -1,93 +1,87 @@
-"""Launch files name what exists; where ROS's launch is installed, they build a description."""
+"""Launch files start what exists; where ROS's launch is installed, they are run."""
+
+from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nodes.test_parameters import TABLES
+
+from trace_memory_ros.nodes import launch_arguments
+from trace_memory_ros.nodes.launch_arguments import DEMO, MEMORY, REPLAY, ROBOT, Argument
+from trace_memory_ros.nodes.launch_plan import LaunchPlan, demo_plan, demo_player, replay_plan, robot_plan
+from trace_memory_ros.nodes.parameters import specs
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+FILES = {path.name.split(".")[0]: path for path in sorted((ROOT / "launch").glob("*.launch.py"))}
+ARGUMENTS = {"demo": DEMO, "memory": MEMORY, "replay": REPLAY, "robot": ROBOT}
+KNOWN = {name: (*specs(table), "use_sim_time") for name, table in TABLES.items()}
+REQUIRED = {"checkpoint": "origin_trace", "bag": "bag"}
 
 
-def calls(tree: ast.AST, name: str) -> list[ast.Call]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [node for node in found if isinstance(node.func, ast.Name) and node.func.id == name]
+def given(arguments: tuple[Argument, ...], **changes: str) -> dict[str, str]:
+    """Launch arguments at their defaults, but for `changes`."""
+    values = {one.name: REQUIRED[one.name] if one.default is None else one.default for one in arguments}
+    assert set(changes) <= set(values)
+    return values | changes
 
 
-def keywords(call: ast.Call) -> dict[str, ast.expr]:
-    return {word.arg: word.value for word in call.keywords if word.arg}
+def plans() -> Iterator[LaunchPlan]:
+    yield robot_plan(given(ROBOT, use_sim_time="true", frame="base", snapshot_dir="/tmp"), KNOWN, policy=True)
+    yield robot_plan(given(MEMORY), KNOWN, policy=False)
+    yield replay_plan(given(REPLAY))
+    yield demo_plan(given(DEMO))
 
 
-@pytest.fixture(params=FILES, ids=lambda path: path.name)
-def tree(request: pytest.FixtureRequest) -> ast.Module:
-    return ast.parse(request.param.read_text())
+def test_every_launch_file_has_its_arguments() -> None:
+    assert set(FILES) == set(ARGUMENTS)
+    for name, path in FILES.items():
+        tree = ast.parse(path.read_text())
+        taken = [ast.unparse(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+        assert name.upper() in taken and getattr(launch_arguments, name.upper()) is ARGUMENTS[name]
 
 
-def test_all_launch_files_are_there() -> None:
-    assert [path.name for path in FILES] == ["demo.launch.py", "memory.launch.py", "replay.launch.py"]
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_every_argument_is_described_once_and_its_default_is_a_choice(name: str) -> None:
+    arguments = ARGUMENTS[name]
+    assert len({one.name for one in arguments}) == len(arguments)
+    for one in arguments:
+        assert one.description.endswith(".")
+        assert not one.choices or one.default in one.choices
 
 
-def test_started_nodes_have_a_module_an_executable_and_a_config_file(tree: ast.Module) -> None:
-    names = [ast.literal_eval(call.args[0]) for call in calls(tree, "managed")]
+def test_started_nodes_have_a_module_an_executable_a_config_file_and_such_parameters() -> None:
     cmake = (ROOT / "CMakeLists.txt").read_text()
-    assert names
-    for name in names:
-        places = (ROOT / "trace_memory_ros" / door / f"{name}.py" for door in ("nodes", "arm/nodes"))
-        assert any(place.is_file() for place in places)
-        assert (ROOT / "config" / f"{name}.yaml").is_file()
-        assert name in cmake
+    for plan in plans():
+        for node in plan.nodes:
+            places = (ROOT / "trace_memory_ros" / door / f"{node.name}.py" for door in ("nodes", "arm/nodes"))
+            assert any(place.is_file() for place in places) and node.name in cmake
+            assert (ROOT / "config" / f"{node.name}.yaml").is_file()
+            TABLES[node.name](**{name: value for name, value in node.parameters.items() if name != "use_sim_time"})
 
 
-def test_files_and_modules_in_strings_exist(tree: ast.Module) -> None:
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    for text in texts:
-        if text.endswith(".rviz"):
-            assert (ROOT / "config" / text).is_file()
-        if text.startswith("trace_memory_ros."):
-            assert (ROOT / Path(*text.split("."))).with_suffix(".py").is_file()
+def test_the_demos_player_takes_what_it_is_given() -> None:
+    from trace_memory_ros.arm.nodes import episode_player
 
-
-def test_every_argument_is_described_and_every_used_one_is_declared(tree: ast.Module) -> None:
-    for call in calls(tree, "DeclareLaunchArgument"):
-        assert "description" in keywords(call)
-    declared = {ast.unparse(call.args[0]) for call in calls(tree, "DeclareLaunchArgument")}
-    shared = ast.parse((ROOT / "trace_memory_ros" / "nodes" / "launching.py").read_text())
-    used = {ast.unparse(call.args[0]) for part in (tree, shared) for call in calls(part, "LaunchConfiguration")}
-    assert used == declared
-
-
-def test_parameters_given_at_launch_are_declared_by_the_nodes(tree: ast.Module) -> None:
-    from nodes.test_parameters import TABLES
-
-    from trace_memory_ros.nodes.parameters import specs
-
-    known = {name for table in TABLES.values() for name in specs(table)}
-    assert {"autostart", "checkpoint", "reliability", "task", "mode"} <= known
-    for call in calls(tree, "managed"):
-        given = call.args[1]
-        if isinstance(given, ast.Dict):
-            table = TABLES[ast.literal_eval(call.args[0])]
-            assert {ast.literal_eval(key) for key in given.keys if key} <= set(specs(table))
-
-
-def test_nodes_end_with_the_launch_and_only_a_checked_rviz_is_started(tree: ast.Module) -> None:
-    assert len(calls(tree, "surroundings")) == len(calls(tree, "rviz")) == 1
-    assert "rviz2" not in ast.unparse(tree)
-    shared = ast.parse((ROOT / "trace_memory_ros" / "nodes" / "launching.py").read_text())
-    (start,) = (f for f in shared.body if isinstance(f, ast.FunctionDef) and "rviz2" in ast.unparse(f))
-    assert len(calls(start, "rviz_missing")) == 1
+    words = demo_player(given(DEMO))
+    assert words[2] == episode_player.__name__
+    source = inspect.getsource(episode_player)
+    assert all(f'"{word}"' in source for word in words if word.startswith("--"))
 
 
 @pytest.mark.skipif(
     importlib.util.find_spec("launch_ros") is None,
     reason="launch_ros is not installed: it comes with a ROS 2 installation, not from PyPI",
 )
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_launch_builds_the_description(path: Path) -> None:
-    spec = importlib.util.spec_from_file_location(path.name.split(".")[0], path)
+@pytest.mark.parametrize("name", FILES)
+def test_launch_builds_the_description(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, FILES[name])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     entities = module.generate_launch_description().entities
-    assert len(entities) > 4
+    assert len(entities) == len(ARGUMENTS[name]) + 3

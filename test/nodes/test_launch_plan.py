@@ -1,4 +1,4 @@
-"""What launch files decide: which topics a replayed bag plays, whether RViz is there, when nodes end."""
+"""What launch files decide: what runs with which names, what a replayed bag plays, when all ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,23 @@ from pathlib import Path
 import pytest
 from fixtures import tiny_checkpoint
 from learning.tiny_bags import recording
+from nodes.test_launch import KNOWN, given
 
-from trace_memory_ros.nodes.launch_plan import replay_command, rviz_missing
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.nodes.launch_arguments import ROBOT
+from trace_memory_ros.nodes.launch_plan import (
+    LaunchPlan,
+    Restarts,
+    log_level_arguments,
+    replay_command,
+    robot_plan,
+    rviz_arguments,
+    rviz_missing,
+)
 from trace_memory_ros.nodes.parent import PARENT
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.robot_topics import command_topics
 
 ENDS = "import sys, time; from trace_memory_ros.nodes import parent; import os; parent.watch(lambda: os._exit(3)); "
 
@@ -99,3 +112,94 @@ def test_without_a_launcher_nothing_ends() -> None:
     environment = {name: value for name, value in os.environ.items() if name != PARENT}
     ended = subprocess.run([sys.executable, "-c", ENDS + "time.sleep(0.2)"], env=environment, check=False, timeout=60)
     assert ended.returncode == 0
+
+
+def robot(**changes: str) -> LaunchPlan:
+    return robot_plan(given(ROBOT, **changes), KNOWN, policy=True)
+
+
+def remaps(plan: LaunchPlan) -> dict[str, dict[str, str]]:
+    return {node.name: dict(node.remaps) for node in plan.nodes}
+
+
+def test_a_robot_is_a_dry_run_that_nothing_enabled_unless_told_otherwise() -> None:
+    memory, policy, markers = robot().nodes
+    assert policy.parameters["dry_run"] is True and policy.parameters["start_enabled"] is False
+    assert memory.required and policy.required and not markers.required
+    assert markers.parameters["checkpoint"] == memory.parameters["checkpoint"] == "origin_trace"
+    assert "/cell/policy_node/dry_run/command" in robot(namespace="cell").notes[-1]
+    assert "/cell/policy_node/enable" in robot(namespace="/cell", dry_run="false").notes[-1]
+    with pytest.raises(ConfigError, match="dry_run = 'yes'"):
+        robot(dry_run="yes")
+
+
+def test_streams_are_renamed_by_the_checkpoints_names(model: str, tmp_path: Path) -> None:
+    text = "{overhead: /top/image, joint_states: /bot/joints, commands: {command: /ctl/joint_trajectory}}"
+    file = tmp_path / "streams.yaml"
+    file.write_text(text)
+    plan = robot(streams=text)
+    assert remaps(plan) == remaps(robot(streams=str(file)))
+    sensors = {"camera/overhead/image_raw": "/top/image", "joint_states": "/bot/joints"}
+    assert remaps(plan)["memory_node"] == remaps(plan)["marker_node"] == sensors
+    assert remaps(plan)["policy_node"] == {**sensors, "command": "/ctl/joint_trajectory"}
+    assert "/ctl/joint_trajectory" in robot(streams=text, dry_run="false").notes[-1]
+    assert remaps(robot())["policy_node"] == {}
+    assert remaps(robot(checkpoint=model, streams="{eye_1: other}"))["memory_node"] == {"eye_1/image": "other"}
+
+
+@pytest.mark.parametrize(
+    ("streams", "words"),
+    [
+        ("{front: /x}", "'front' is none of the checkpoint's: streams overhead, .*; commands command"),
+        ("{command: /x}", "stream 'command' is none"),
+        ("{commands: {overhead: /x}}", "command 'overhead' is none"),
+        ("{overhead: 3}", "3 is no topic"),
+        ("{overhead: /a b}", "is no topic"),
+        ("[overhead]", "cannot be read"),
+        ("{overhead: [}", "cannot be read"),
+        ("nowhere.yaml", "cannot be read"),
+    ],
+)
+def test_streams_that_cannot_be_renamed_are_named(streams: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        robot(streams=streams)
+
+
+def test_commands_of_one_name_go_by_their_topics() -> None:
+    robots = {name: RecordingConfig.load(f"config/robots/{name}.yaml").actions for name in ("aloha", "two_arms_wrench")}
+    assert list(command_topics(robots["two_arms_wrench"])) == ["left", "right"]
+    assert list(command_topics(robots["aloha"]))[2] == "follower_left/gripper_controller/joint_trajectory"
+    assert command_topics(None) == {"command": "command"}
+
+
+def test_a_parameter_file_is_checked_and_what_it_says_in_vain_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text(
+        "/**:\n  ros__parameters: {hold_ms: 400, dry_run: false}\ncell:\n  policy_node: {ros__parameters: {}}"
+    )
+    (note, *_) = robot(params_file=str(file)).notes
+    assert "dry_run = False does not count" in note and "hold_ms" not in note
+    for content, words in (
+        ("policy: {ros__parameters: {hold_ms: 1}}", "'policy' is of no node.*policy_node"),
+        ("memory_node: {ros__parameters: {hold_ms: 1}}", "'hold_ms' does not exist"),
+        ("policy_node: {hold_ms: 1}", "must be a mapping"),
+        ("[", "cannot be read"),
+    ):
+        file.write_text(content)
+        with pytest.raises(ConfigError, match=words):
+            robot(params_file=str(file))
+
+
+def test_a_process_is_started_again_after_faults_but_not_for_ever() -> None:
+    assert not Restarts(False).again(-9, 0.0)
+    restarts = Restarts(True, most=2, within_s=10.0)
+    assert [restarts.again(code, now_s) for code, now_s in ((0, 0.0), (-9, 1.0), (1, 2.0), (1, 3.0), (1, 11.5))] == [
+        False, True, True, False, True,
+    ]  # fmt: skip
+
+
+def test_rviz_and_loggers_follow_the_namespace() -> None:
+    assert rviz_arguments("", "") == ([], ())
+    words, rules = rviz_arguments("cell", "base_link")
+    assert words == ["-f", "base_link"] and rules[0] == ("/memory/markers", "/cell/memory/markers")
+    assert log_level_arguments("memory_node", "/a/b", "warn") == ["--log-level", "a.b.memory_node:=warn"]

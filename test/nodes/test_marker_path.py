@@ -32,7 +32,7 @@ def test_a_pause_is_level_and_shows_no_write():
 def test_a_long_episode_stays_bounded_and_whole():
     history = EpisodeHistory(max_points=40)
     for tick in range(5000):
-        history.observe(diagnostics(tick), (0.0, 0.0), False)
+        history.observe(diagnostics(tick), {}, False)
         assert len(history.points) <= 40
         assert len(history.writes) < 40
     assert len(history.points) >= 20
@@ -45,6 +45,6 @@ def test_a_long_episode_stays_bounded_and_whole():
 def test_a_repeated_tick_counts_once():
     history = EpisodeHistory(max_points=40)
     for tick in (0, 0, 5, 5):
-        history.observe(diagnostics(tick), (0.0, 0.0), False)
+        history.observe(diagnostics(tick), {}, False)
     assert len(history.points) == 2
     assert history.writes_seen == 2

@@ -52,7 +52,7 @@ def test_any_input_makes_valid_markers(messages, reason, angles, number, now_s):
     shown.on_condition(MemoryCondition(status=1, reason=reason))
     shown.on_episode(EpisodeStatus(phase=1, cue=number, branch=number, task=reason, cue_visible=True))
     for message in messages:
-        shown.on_joints(JointState(name=[f"left_{i}" for i in range(2)], position=angles))
+        shown.on_joints("joint_states", JointState(name=[f"left_{i}" for i in range(2)], position=angles))
         shown.on_diagnostics(message, 0.0)
         check_valid(shown.picture(now_s))
     check_valid(shown.picture(now_s))

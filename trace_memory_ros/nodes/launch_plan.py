@@ -2,15 +2,146 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from trace_memory_ros.files.strict import ConfigError, nearest
+from trace_memory_ros.nodes.launch_arguments import flag
+from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
 
 RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
 """What a live run left in the bag plays beside what the memory publishes now, not into it."""
+RVIZ_TOPICS = ("memory/markers", "memory/seen")
+RESTART_DELAY_S = 2.0
+ROS_PARAMETERS = "ros__parameters"
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One process. required: the launch ends when it ended for good; of others only words tell."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    remaps: Remaps = ()
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """What a launch starts, and what it says first."""
+
+    nodes: tuple[NodePlan, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Restarts:
+    """Whether a process that ended is started again: after a fault, and at most `most` times within `within_s`."""
+
+    def __init__(self, wanted: bool, most: int = 5, within_s: float = 300.0) -> None:
+        self._wanted, self._within_s = wanted, within_s
+        self._most = most
+        self._begun: deque[float] = deque()
+
+    def again(self, returncode: int, now_s: float) -> bool:
+        """Judge an end at a time, of a clock that never jumps; counts the restart where it says so."""
+        while self._begun and now_s - self._begun[0] > self._within_s:
+            self._begun.popleft()
+        if not self._wanted or returncode == 0 or len(self._begun) >= self._most:
+            return False
+        self._begun.append(now_s)
+        return True
+
+
+def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], policy: bool) -> LaunchPlan:
+    """Memory, its markers and, where `policy`, what moves the robot.
+
+    given: the launch arguments. known: parameters by node. Raises ValueError for a checkpoint, a stream's name or a
+    parameter that does not exist.
+    """
+    topics = RobotTopics.of_checkpoint(given["checkpoint"])
+    remaps = topics.remaps(given["streams"])
+    model: dict[str, Any] = {"checkpoint": given["checkpoint"], "autostart": flag(given, "autostart")}
+    if flag(given, "use_sim_time"):
+        model["use_sim_time"] = True
+    kept = {"snapshot_dir": given["snapshot_dir"]} if given["snapshot_dir"] else {}
+    nodes = [NodePlan("memory_node", {**model, **kept}, _of(topics.streams, remaps))]
+    if policy:
+        guards = {"dry_run": flag(given, "dry_run"), "start_enabled": flag(given, "start_enabled")}
+        nodes.append(NodePlan("policy_node", {**model, **guards}, remaps))
+    nodes.append(_markers(model, given, topics, remaps))
+    notes = check_params_file(given["params_file"], known, nodes) if given["params_file"] else ()
+    return LaunchPlan(tuple(nodes), (*notes, *(policy_notes(given, topics, remaps) if policy else ())))
+
+
+def replay_plan(given: Mapping[str, str]) -> LaunchPlan:
+    """A memory that a bag is played to, and the panel. Raises ValueError as `robot_plan`."""
+    topics = RobotTopics.of_checkpoint(given["checkpoint"])
+    remaps = topics.remaps(given["streams"])
+    model: dict[str, Any] = {"checkpoint": given["checkpoint"], "reliability": "reliable", "autostart": True}
+    try:
+        memory = {**model, "deadline_ms": int(given["deadline_ms"])}
+    except ValueError as error:
+        raise ConfigError(f"launch argument deadline_ms = {given['deadline_ms']!r}: must be whole ms") from error
+    nodes = (NodePlan("memory_node", memory, _of(topics.streams, remaps)), _markers(model, given, topics, remaps))
+    return LaunchPlan(nodes)
+
+
+def _markers(model: Mapping[str, Any], given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) -> NodePlan:
+    frame = {"frame_id": given["frame"]} if given["frame"] else {}
+    return NodePlan("marker_node", {**model, **frame}, _of(topics.streams, remaps), required=False)
+
+
+def _of(named: Mapping[str, str], remaps: Remaps) -> Remaps:
+    return tuple(rule for rule in remaps if rule[0] in named.values())
+
+
+def policy_notes(given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) -> tuple[str, ...]:
+    """Where commands go, and what it takes until the robot moves."""
+    space = given["namespace"]
+    node = absolute("policy_node", space)
+    if flag(given, "dry_run"):
+        shown = ", ".join(f"{node}/dry_run/{topic.lstrip('~/')}" for topic in topics.commands.values())
+        return (f"dry run: commands are shown on {shown}, and nothing goes to the robot; dry_run:=false moves it",)
+    sent = ", ".join(absolute(dict(remaps).get(topic, topic), space) for topic in topics.commands.values())
+    if flag(given, "start_enabled"):
+        return (f"commands go to {sent} from the first complete observation on",)
+    return (f"commands go to {sent} once enabled: ros2 service call {node}/enable std_srvs/srv/Trigger",)
+
+
+def demo_plan(given: Mapping[str, str]) -> LaunchPlan:
+    """The simulated arm, a memory and a policy, and the panel."""
+    lockstep = given["mode"] == "lockstep"
+    model = {"checkpoint": f"{given['task']}_{given['memory']}", "reliability": given["reliability"], "autostart": True}
+    # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images, and its stamps are
+    # not the clock's.
+    policy = {"input_wait_ms": 2000, "trajectory_stamp": "tick", "command_age_limit_ms": 0 if lockstep else 500}
+    return LaunchPlan(
+        (
+            NodePlan("arm_sim_node", {"task": given["task"], "mode": given["mode"], "autostart": True}),
+            NodePlan("memory_node", {**model, "deadline_ms": 2000}),
+            NodePlan("policy_node", {**model, **policy}),
+            NodePlan("marker_node", {"joint_groups": ARMS, "autostart": True}, required=False),
+        )
+    )
+
+
+def demo_player(given: Mapping[str, str]) -> list[str]:
+    """The command that runs the demo's episodes, and ends with the last."""
+    command = [sys.executable, "-m", "trace_memory_ros.arm.nodes.episode_player"]
+    words = [("task", "task"), ("namespace", "namespace"), ("episodes", "episodes"), ("mode", "mode")]
+    for option, name in (*words, ("extra-pause-s", "extra_pause_s")):
+        command += [f"--{option}", given[name]]
+    return command
 
 
 def rviz_missing() -> str:
@@ -24,6 +155,65 @@ def rviz_missing() -> str:
         "RViz is left out, all else goes on: package rviz2 is not installed. "
         f"sudo apt-get install -y ros-{distribution}-rviz2, or launch with rviz:=false"
     )
+
+
+def rviz_arguments(namespace: str, frame: str) -> tuple[list[str], Remaps]:
+    """What RViz is told, and its remaps: its displays name absolute topics, which a namespace moves."""
+    remaps = tuple((absolute(topic), absolute(topic, namespace)) for topic in RVIZ_TOPICS)
+    return ["-f", frame] if frame else [], remaps if namespace.strip("/") else ()
+
+
+def log_level_arguments(name: str, namespace: str, level: str) -> list[str]:
+    """ROS arguments that set one node's own logger: at debug, those of the middleware would drown it."""
+    logger = absolute(name, namespace).strip("/").replace("/", ".")
+    return ["--log-level", f"{logger}:={level}"]
+
+
+def check_params_file(path: str, known: Mapping[str, Collection[str]], nodes: Sequence[NodePlan]) -> tuple[str, ...]:
+    """What a file of parameters says in vain, since the launch arguments win; ROS itself passes over wrong names.
+
+    Raises ConfigError for a file that cannot be read, and for a section or parameter of no node.
+    """
+    try:
+        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"params_file = {path}: cannot be read: {error}; correct the path or the file") from error
+    notes = []
+    for section, values in _sections(data, path):
+        meant = [node for node in nodes if _matches(section, node.name)]
+        others = [name for name in known if _matches(section, name)]
+        if not others:
+            raise ConfigError(f"{path}: section {section!r} is of no node of this package; {nearest(section, known)}")
+        names = {name for other in others for name in known[other]}
+        for name, value in values.items():
+            if name not in names:
+                raise ConfigError(f"{path}: {section}: parameter {name!r} does not exist; {nearest(name, names)}")
+            for node in meant:
+                if node.parameters.get(name, value) != value:
+                    notes.append(
+                        f"{path}: {section}: {name} = {value} does not count: the launch says {node.parameters[name]}"
+                    )
+    return tuple(notes)
+
+
+def _sections(data: object, path: str, prefix: str = "") -> list[tuple[str, Mapping[str, Any]]]:
+    """(node, parameters) of a ROS parameter file, namespaces joined by slashes."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{path}: {prefix or 'its content'} must be a mapping, {{NODE: {{{ROS_PARAMETERS}: ...}}}}")
+    found = []
+    for key, value in data.items():
+        if key == ROS_PARAMETERS:
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{path}: {prefix}: {ROS_PARAMETERS} must be a mapping, {{NAME: VALUE}}")
+            found.append((prefix or "/**", value))
+        else:
+            found += _sections(value, path, f"{prefix}/{key}" if prefix else str(key))
+    return found
+
+
+def _matches(section: str, node: str) -> bool:
+    last = section.rpartition("/")[2]
+    return last == "**" or fnmatch.fnmatchcase(node, last)
 
 
 def replay_command(

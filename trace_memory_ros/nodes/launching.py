@@ -3,35 +3,69 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from launch.action import Action
-from launch.actions import LogInfo, OpaqueFunction, SetEnvironmentVariable
-from launch.conditions import IfCondition
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+    TimerAction,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.events.process import ProcessExited
 from launch.launch_context import LaunchContext
+from launch.launch_description import LaunchDescription
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.substitutions import FindPackageShare
 
-from trace_memory_ros.nodes.launch_plan import rviz_missing
+from trace_memory_ros.nodes.launch_arguments import Argument, flag
+from trace_memory_ros.nodes.launch_plan import (
+    RESTART_DELAY_S,
+    LaunchPlan,
+    NodePlan,
+    Restarts,
+    log_level_arguments,
+    rviz_arguments,
+    rviz_missing,
+)
+from trace_memory_ros.nodes.markers.parameters import MarkerNodeParameters
+from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
+from trace_memory_ros.nodes.parameters import specs
 from trace_memory_ros.nodes.parent import PARENT
+from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 
 PACKAGE = "trace_memory_ros"
-
-
-def managed(name: str, parameters: dict[str, Any], remappings: list[Any] | None = None, **more: Any) -> LifecycleNode:
-    """One of this package's nodes with its config file, in launch argument `namespace`, starting by itself."""
-    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{name}.yaml"])
-    return LifecycleNode(
-        package=PACKAGE,
-        executable=name,
-        name=name,
-        namespace=LaunchConfiguration("namespace"),
-        output="screen",
-        parameters=[config, {"autostart": True, **parameters}],
-        remappings=remappings or [],
-        **more,
+KNOWN = {
+    name: (*specs(table), "use_sim_time")
+    for name, table in (
+        ("memory_node", MemoryNodeParameters),
+        ("policy_node", PolicyNodeParameters),
+        ("marker_node", MarkerNodeParameters),
     )
+}
+Given = Mapping[str, str]
+
+
+def description(arguments: Sequence[Argument], decide: Callable[[Given], list[Action]]) -> LaunchDescription:
+    """A launch file's content: its arguments, then what `decide` makes of their values."""
+
+    def act(context: LaunchContext) -> list[Action]:
+        return decide({one.name: LaunchConfiguration(one.name).perform(context) for one in arguments})
+
+    return LaunchDescription([*map(_declared, arguments), *surroundings(), OpaqueFunction(function=act)])
+
+
+def _declared(one: Argument) -> DeclareLaunchArgument:
+    choices = {"choices": list(one.choices)} if one.choices else {}
+    return DeclareLaunchArgument(one.name, default_value=one.default, description=one.description, **choices)
 
 
 def surroundings() -> list[SetEnvironmentVariable]:
@@ -47,14 +81,71 @@ def surroundings() -> list[SetEnvironmentVariable]:
     ]
 
 
-def rviz() -> OpaqueFunction:
-    """RViz with the memory panel, where launch argument `rviz` is true; else words that say it is not installed."""
-    return OpaqueFunction(function=_start_rviz, condition=IfCondition(LaunchConfiguration("rviz")))
+def started(plan: LaunchPlan, given: Given) -> list[Action]:
+    """The plan's nodes, and RViz where launch argument `rviz` is true and it is installed."""
+    actions: list[Action] = [LogInfo(msg=note) for note in plan.notes]
+    respawn = "respawn" in given and flag(given, "respawn")
+    for node in plan.nodes:
+        actions += _watched(node, partial(_node, node, given), Restarts(respawn))
+    return actions + (_rviz(given) if flag(given, "rviz") else [])
 
 
-def _start_rviz(_: LaunchContext) -> list[Action]:
+def end(reason: str, failed: bool = False) -> list[Action]:
+    """Ends the launch. Raises RuntimeError where it `failed`, which is how launch comes to an exit code of 1."""
+    if failed:
+        raise RuntimeError(reason)
+    return [EmitEvent(event=Shutdown(reason=reason))]
+
+
+def _node(plan: NodePlan, given: Given) -> LifecycleNode:
+    config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{plan.name}.yaml"])
+    own = [given["params_file"]] if given.get("params_file") else []
+    return LifecycleNode(
+        package=PACKAGE,
+        executable=plan.name,
+        name=plan.name,
+        namespace=given["namespace"],
+        output="screen",
+        parameters=[config, *own, dict(plan.parameters)],
+        remappings=list(plan.remaps),
+        ros_arguments=log_level_arguments(plan.name, given["namespace"], given["log_level"]),
+    )
+
+
+def _watched(plan: NodePlan, make: Callable[[], Node], restarts: Restarts) -> list[Action]:
+    """A process, and what its end means to the others."""
+    node = make()
+
+    def exited(event: ProcessExited, context: LaunchContext) -> list[Action]:
+        if context.is_shutdown:
+            return []
+        _forget_name(context, node)
+        words = f"{plan.name} ended with exit code {event.returncode}"
+        if restarts.again(event.returncode, time.monotonic()):
+            again = OpaqueFunction(function=lambda _: _watched(plan, make, restarts))
+            return [LogInfo(msg=f"{words}, and is started again"), TimerAction(period=RESTART_DELAY_S, actions=[again])]
+        if plan.required:
+            return end(f"{words}, and all others end with it", failed=event.returncode != 0)
+        return [LogInfo(msg=f"{words}; all else goes on")]
+
+    return [RegisterEventHandler(OnProcessExit(target_action=node, on_exit=exited)), node]
+
+
+def _forget_name(context: LaunchContext, node: Node) -> None:
+    """Launch counts names of nodes that ended too, and would warn of two of one name at a restart."""
+    counts = getattr(context.locals, "unique_ros_node_names", {})
+    if counts.get(node.node_name, 0):
+        counts[node.node_name] -= 1
+
+
+def _rviz(given: Given) -> list[Action]:
     missing = rviz_missing()
     if missing:
         return [LogInfo(msg=missing)]
     config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", "memory.rviz"])
-    return [Node(package="rviz2", executable="rviz2", arguments=["-d", config])]
+    words, remaps = rviz_arguments(given["namespace"], given.get("frame", ""))
+
+    def make() -> Node:
+        return Node(package="rviz2", executable="rviz2", arguments=["-d", config, *words], remappings=list(remaps))
+
+    return _watched(NodePlan("rviz2", required=False), make, Restarts(False))

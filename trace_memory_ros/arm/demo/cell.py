@@ -15,6 +15,7 @@ from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
+from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
@@ -93,7 +94,7 @@ def _nodes(plan: CellPlan) -> list[NodeSpec]:
         NodeSpec("arm_sim_node", sim, package="trace_memory_ros.arm.nodes"),
         NodeSpec("memory_node", memory),
         NodeSpec("policy_node", policy),
-        NodeSpec("marker_node", {"reliability": "reliable", "autostart": True}),
+        NodeSpec("marker_node", {"reliability": "reliable", "joint_groups": ARMS, "autostart": True}),
     ]
 
 

@@ -18,8 +18,7 @@ ERROR: Colour = (1.0, 0.27, 0.27, 1.0)
 READ: Colour = (0.45, 0.80, 1.0, 1.0)
 CUE: Colour = (0.28, 0.30, 0.16, 1.0)
 PATH: Colour = (0.92, 0.94, 0.97, 1.0)
-LEFT_ARM: Colour = (0.55, 0.63, 0.90, 1.0)
-RIGHT_ARM: Colour = (0.85, 0.60, 0.75, 1.0)
+LIMBS: tuple[Colour, ...] = ((0.55, 0.63, 0.90, 1.0), (0.85, 0.60, 0.75, 1.0))
 
 _GOLDEN_ANGLE_DEG = 137.507764
 
@@ -55,6 +54,11 @@ def strength_colour(strength: float) -> Colour:
 def slot_colour(slot: int) -> Colour:
     """A slot's own hue, the same in every part of the panel; neighbours lie far apart for any number of slots."""
     return oklch(0.74, 0.14, 25.0 + slot * _GOLDEN_ANGLE_DEG)
+
+
+def limb_colour(curve: int) -> Colour:
+    """Of a curve of joints: two arms as ever, further ones apart from them."""
+    return LIMBS[curve] if curve < len(LIMBS) else oklch(0.74, 0.09, 60.0 + curve * _GOLDEN_ANGLE_DEG)
 
 
 def faded(colour: Colour, alpha: float) -> Colour:

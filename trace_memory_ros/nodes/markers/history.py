@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -15,12 +16,11 @@ Item = TypeVar("Item")
 @dataclass(frozen=True)
 class PathPoint:
     """One tick. t_s: seconds since the first tick; travelled: standardised path length (unitless);
-    left_rad, right_rad: joint distance of each arm from its first pose, NaN where unknown."""
+    moved: joint distance per curve from its first pose, NaN where unknown."""
 
     t_s: float
     travelled: float
-    left_rad: float
-    right_rad: float
+    moved: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class EpisodeHistory:
         """Whether this tick belongs to another episode, or another memory, than those held."""
         return self._identity != _identity(message) or message.tick < self._last_tick
 
-    def observe(self, message: MemoryDiagnostics, arms_rad: tuple[float, float], cue_visible: bool) -> bool:
+    def observe(self, message: MemoryDiagnostics, moved: Mapping[str, float], cue_visible: bool) -> bool:
         """Take in one tick; returns whether it began a new episode. A repeated tick changes nothing."""
         anew = self.starts_anew(message)
         if anew:
@@ -122,7 +122,7 @@ class EpisodeHistory:
         if cue_visible:
             self.cue_s = (self.cue_s[0] if self.cue_s else t_s, t_s)
         if math.isfinite(message.path_length):
-            self._head = PathPoint(t_s, float(message.path_length), *arms_rad)
+            self._head = PathPoint(t_s, float(message.path_length), moved)
             self._points.add(self._head)
             event = WriteEvent(t_s, float(message.path_length), entries.written(message))
             if message.wrote:

@@ -35,6 +35,8 @@ class Area:
         return self.left + self.width / 2
 
 
+COMPACT = Area(-2.25, 0.40, 3.4, 2.1)
+"""What a compact panel keeps: title, status, entries, routes and reads."""
 HEADER = Area(-2.15, 2.24, 4.3, 0.20)
 SLOTS = Area(-1.45, 1.12, 2.45, 0.58)
 POLICY = Area(-0.70, 2.02, 0.95, 0.14)

@@ -32,7 +32,8 @@ _WIDE = frozenset("mwMW%")
 class Placement:
     """Where the panel stands. position in m, yaw in degrees about z; one panel unit is `scale` m.
 
-    At yaw 0 the panel faces -y. lifetime_s: a panel that nobody refreshes vanishes after this time.
+    At yaw 0 the panel faces -y. lifetime_s: a panel that nobody refreshes vanishes after this time. origin: the spot
+    of the panel (right, up) that stands at `position_m`.
     Raises `ValueError` for a nameless frame, a number that is not finite, and a scale or lifetime that is not positive.
     """
 
@@ -41,6 +42,7 @@ class Placement:
     yaw_deg: float = 0.0
     scale: float = 1.0
     lifetime_s: float = 1.0
+    origin: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         if not self.frame_id:
@@ -53,7 +55,10 @@ class Placement:
     def affine(self) -> NDArray[np.float64]:
         """`(4, 4)` transform from panel axes (x right, y away from the viewer, z up, panel units) to the frame (m)."""
         turn = axangle2mat((0.0, 0.0, 1.0), math.radians(self.yaw_deg))
-        return np.asarray(compose(self.position_m, turn, [self.scale] * 3), dtype=np.float64)
+        placed = np.asarray(compose(self.position_m, turn, [self.scale] * 3), dtype=np.float64)
+        right, up = self.origin
+        placed[:3, 3] -= placed[:3, :3] @ np.array([right, 0.0, up])
+        return placed
 
 
 def latin1(text: str) -> str:

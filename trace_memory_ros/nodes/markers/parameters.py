@@ -8,6 +8,8 @@ from trace_memory_ros.nodes.parameters import AUTOSTART, parameter, validate
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 FAR_M = 1000.0
+COMPACT = "compact"
+LAYOUTS = ("full", COMPACT)
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,15 @@ class MarkerNodeParameters:
         1.0, "Time without memory/diagnostics after which the panel says so.", unit="s", limits=(0.1, 60.0)
     )
     path_points: int = parameter(200, "Most points drawn of the executed path; longer ones thin out.", limits=(2, 5000))
-    left_prefix: str = parameter("left_", "How the names of the left arm's joints begin in joint_states.")
-    right_prefix: str = parameter("right_", "How the names of the right arm's joints begin in joint_states.")
+    layout: str = parameter(
+        "full", "The whole panel, or what fits beside a robot: status, entries, routes, reads.", choices=LAYOUTS,
+    )  # fmt: skip
+    checkpoint: str = parameter("", "Checkpoint whose topics of joint states are drawn; empty draws joint_states.")
+    joint_groups: str = parameter(
+        "", "Curves of joints, as YAML text {CURVE: PATTERN of names}; empty finds limbs by their names.",
+    )  # fmt: skip
     reliability: str = parameter(
-        "best_effort", "Quality of service of the joint_states subscription; best_effort suits any publisher.",
+        "best_effort", "Quality of service of the joint subscriptions; best_effort suits any publisher.",
         choices=RELIABILITIES,
     )  # fmt: skip
     autostart: bool = parameter(False, AUTOSTART, changes="start")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from trace_memory_ros.nodes.markers import colours
 from trace_memory_ros.nodes.markers.history import EpisodeHistory, PathPoint
@@ -20,14 +19,14 @@ def draw_path(painter: Painter, history: EpisodeHistory) -> None:
     """Time to the right, path travelled upward: pauses are level, and dots are writes in the colour of their entry.
 
     Grey dots are writes that were due and that a gate refused. The travelled length is the standardised state path that
-    the update clock counts. Behind it, thinner: how far each arm is from its first pose.
+    the update clock counts. Behind it, thinner: how far joints are from their first pose, per curve.
     """
     points = history.points
     until_s = nice_ceiling(max(points[-1].t_s if points else 0.0, SHORTEST_AXIS_S))
     most = nice_ceiling(max((point.travelled for point in points), default=1.0))
     _frame(painter, until_s, most)
     _cue(painter, history.cue_s, until_s)
-    _arms(painter, points, until_s)
+    _joints(painter, points, until_s)
 
     def spot(t_s: float, travelled: float, towards: float) -> Spot:
         return _u(t_s, until_s), PATH.bottom + PATH.height * share(travelled, most), towards
@@ -63,17 +62,14 @@ def _cue(painter: Painter, cue_s: tuple[float, float] | None, until_s: float) ->
         painter.block("cue_label", (left + 0.01, PATH.top - 0.01, 0.03), ["cue seen"], 0.05, colours.TEXT)
 
 
-def _arms(painter: Painter, points: list[PathPoint], until_s: float) -> None:
-    arms: tuple[tuple[str, Callable[[PathPoint], float], colours.Colour], ...] = (
-        ("left", lambda point: point.left_rad, colours.LEFT_ARM),
-        ("right", lambda point: point.right_rad, colours.RIGHT_ARM),
-    )
-    known = [d for _, distance, _ in arms for d in map(distance, points) if math.isfinite(d)]
+def _joints(painter: Painter, points: list[PathPoint], until_s: float) -> None:
+    known = [distance for point in points for distance in point.moved.values() if math.isfinite(distance)]
     full = nice_ceiling(max(known, default=1.0))
-    for name, distance, colour in arms:
+    for index, name in enumerate(points[-1].moved if points else ()):
+        distances = [(point.t_s, point.moved.get(name, math.nan)) for point in points]
         spots = [
-            (_u(p.t_s, until_s), PATH.bottom + PATH.height * share(distance(p), full), 0.02)
-            for p in points
-            if math.isfinite(distance(p))
+            (_u(t_s, until_s), PATH.bottom + PATH.height * share(distance, full), 0.02)
+            for t_s, distance in distances
+            if math.isfinite(distance)
         ]
-        painter.line(f"{name}_arm", spots, 0.007, colour)
+        painter.line(f"joints_{index}", spots, 0.007, colours.limb_colour(index))

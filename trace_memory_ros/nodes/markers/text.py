@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from textwrap import wrap
 
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
@@ -43,14 +44,16 @@ def size(count: int) -> str:
     return f"{count} B" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1e6:.1f} MB"
 
 
-def draw_header(painter: Painter, title: str, subtitle: str, status: str, colour: Colour) -> None:
-    """Title on the left, the status as a coloured chip on the right."""
+def draw_header(
+    painter: Painter, title: str, subtitle: str, status: str, colour: Colour, right: float = HEADER.right
+) -> None:
+    """Title on the left, the status as a coloured chip on the right, which ends at `right`."""
     painter.block("title", (HEADER.left, HEADER.top, 0.02), [title], 0.135, colours.TEXT)
     if subtitle:
         left = HEADER.left + text_width(title, 0.135) + 0.2
         painter.block("subtitle", (left, HEADER.top - 0.05, 0.02), [subtitle], 0.085, colours.CAPTION)
     width = text_width(status, 0.09) + 0.12
-    chip = (HEADER.right - width / 2, HEADER.top - 0.09, 0.0)
+    chip = (right - width / 2, HEADER.top - 0.09, 0.0)
     painter.box("status", chip, (width, 0.15, 0.03), colour)
     painter.text("status_label", (chip[0], chip[1], 0.02), status, 0.09, colours.PANEL)
 
@@ -111,6 +114,19 @@ def draw_inputs(painter: Painter, message: MemoryDiagnostics, faults: list[str])
     painter.block("faults", (INPUTS.left, height, 0.02), lines, 0.8 * LINE, colours.WARNING)
 
 
+def draw_summary(painter: Painter, message: MemoryDiagnostics, faults: list[str], left: float, top: float) -> None:
+    """Of a compact panel: the tick in one line, and what is stale or wrong in another."""
+    latency = number(message.latency_ms, ".1f", " ms")
+    line = f"episode {message.episode}, tick {message.tick}, {message.write_count} writes, latency {latency}"
+    painter.block("figures", (left, top, 0.02), [line], LINE, colours.CAPTION)
+    stale = [f"{name} is stale" for name, old in zip(message.input_names, message.input_stale, strict=False) if old]
+    wrong = [*stale, *faults]
+    if wrong:
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        spot = (left, top - LINE * LINE_PITCH, 0.02)
+        painter.block("faults", spot, [f"{shortened(wrong[0], 70)}{more}"], LINE, colours.WARNING)
+
+
 def draw_banner(painter: Painter, words: str, colour: Colour) -> None:
     """A strip across the slots when what they show is not of this tick."""
     centre = (SLOTS.middle, SLOTS.top + 0.17, 0.11)
@@ -119,8 +135,8 @@ def draw_banner(painter: Painter, words: str, colour: Colour) -> None:
     painter.text("banner_label", (centre[0], centre[1], 0.13), shown, 0.075, colours.PANEL)
 
 
-def draw_captions(painter: Painter, message: MemoryDiagnostics) -> None:
-    """What the parts mean, for who sees the panel for the first time."""
+def draw_captions(painter: Painter, message: MemoryDiagnostics, curves: Sequence[str]) -> None:
+    """What the parts mean, for who sees the panel for the first time. curves: names of those of joints."""
     captions = (
         (GATE.left, SLOTS.top + 0.16, entries.how_many(message)),
         (GATE.left, ROUTE_HEIGHT + 0.04, "last write went to"),
@@ -129,13 +145,15 @@ def draw_captions(painter: Painter, message: MemoryDiagnostics) -> None:
     for left, height, words in captions:
         painter.block("captions", (left, height, 0.02), [words], LINE, colours.TEXT)
     _draw_last_write(painter, message)
-    legend = (("path travelled", colours.PATH), ("left arm", colours.LEFT_ARM), ("right arm", colours.RIGHT_ARM))
+    limbs = [(shortened(name, 16), colours.limb_colour(index)) for index, name in enumerate(curves)]
+    legend = (("path travelled", colours.PATH), *limbs)
     left = PATH.left + 0.75
     for words, colour in legend:
         painter.block("path_legend", (left, PATH.top + 0.095, 0.02), [words], 0.055, colour)
         left += text_width(words, 0.055) + 0.12
     dots = ["dots: writes, coloured as above; grey: refused"]
-    painter.block("path_legend", (left, PATH.top + 0.095, 0.02), dots, 0.055, colours.CAPTION)
+    if left + text_width(dots[0], 0.055) < FIGURES.left:
+        painter.block("path_legend", (left, PATH.top + 0.095, 0.02), dots, 0.055, colours.CAPTION)
     draw_legend(painter)
 
 

@@ -1,0 +1,101 @@
+"""What a checkpoint calls its streams and commands, and how a launch gives them other topics without editing it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.observation.config import ObservationConfig
+from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.shipped import find_checkpoint
+
+CONFIG = "config.yaml"
+COMMAND = "command"
+COMMANDS = "commands"
+TOPIC = re.compile(r"~?/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+Remaps = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RobotTopics:
+    """Name -> topic, as the checkpoint says them; a command without a name of its own goes by its topic."""
+
+    observation: ObservationConfig
+    streams: Mapping[str, str]
+    commands: Mapping[str, str]
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint: str) -> RobotTopics:
+        """Of a folder or a shipped name; only `config.yaml` is looked at. Raises ValueError where it can't be read."""
+        file = Path(find_checkpoint(checkpoint)) / CONFIG
+        try:
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+            observation = ObservationConfig.from_dict(config["observation"], f"{file}: observation")
+            given = config.get("actions")
+            actions = ActionConfig.from_dict(given, f"{file}: actions") if given else None
+        except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+            raise ValueError(f"{file} tells no topics ({error}): copy both files of the checkpoint again") from error
+        streams = {stream.name: stream.topic for stream in observation.inputs}
+        return cls(observation, streams, command_topics(actions))
+
+    def remaps(self, text: str) -> Remaps:
+        """(topic in the checkpoint, topic on this robot) of a YAML file, or of YAML text: {STREAM: TOPIC, commands:
+        {COMMAND: TOPIC}}. Raises ConfigError for a name that the checkpoint has not, and for two topics of one.
+        """
+        given, where = _read(text)
+        commands = given.pop(COMMANDS, {}) if isinstance(given.get(COMMANDS, {}), Mapping) else {}
+        found: dict[str, str] = {}
+        for kind, named, known in (("stream", given, self.streams), ("command", commands, self.commands)):
+            for name, topic in named.items():
+                if name not in known:
+                    raise ConfigError(f"{where}: {kind} {name!r} is none of the checkpoint's: {self._all()}")
+                if not isinstance(topic, str) or not TOPIC.fullmatch(topic):
+                    raise ConfigError(f"{where}: {kind} {name!r}: {topic!r} is no topic; give one such as /arm/image")
+                if found.setdefault(known[name], topic) != topic:
+                    raise ConfigError(
+                        f"{where}: {kind} {name!r}: what the checkpoint has on {known[name]!r} is given two topics, "
+                        f"{found[known[name]]} and {topic}: give it one"
+                    )
+        self._check_commands(found, where)
+        return tuple(found.items())
+
+    def _check_commands(self, found: Mapping[str, str], where: str) -> None:
+        taken: dict[str, str] = {}
+        for name, topic in self.commands.items():
+            other = taken.setdefault(found.get(topic, topic), name)
+            if other != name:
+                raise ConfigError(f"{where}: commands {other!r} and {name!r} have one topic: each needs its own")
+
+    def _all(self) -> str:
+        return f"streams {', '.join(self.streams)}; {COMMANDS} {', '.join(self.commands)}"
+
+
+def command_topics(actions: ActionConfig | None) -> dict[str, str]:
+    """Command -> topic; several of one name, as an arm and its gripper may be, go by their topics."""
+    parts = actions.parts if actions else ()
+    counts = Counter(part.name for part in parts)
+    named = {part.name if part.name and counts[part.name] == 1 else part.topic: part.topic for part in parts}
+    return named or {COMMAND: COMMAND}
+
+
+def _read(text: str) -> tuple[dict[str, Any], str]:
+    """What `streams` says, and what errors call it."""
+    file = Path(text).expanduser() if text and "\n" not in text and ":" not in text else None
+    where = f"streams = {text}"
+    try:
+        content = file.read_text(encoding="utf-8") if file else text
+        given = yaml.safe_load(content) if content.strip() else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{where}: cannot be read: {error}; give a YAML file or {{STREAM: TOPIC}}") from error
+    if given is None:
+        return {}, where
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}: must be a mapping, {{STREAM: TOPIC, {COMMANDS}: {{COMMAND: TOPIC}}}}")
+    return dict(given), where
