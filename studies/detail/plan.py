@@ -65,7 +65,6 @@ def _frozen(px: int, stride: int, pooling: str, augmented: str = "none", note: s
 
 SMALL = tuple(Eyes(f"small, {px} px", "small", px) for px in (16, 48, 96))
 TOKENS = tuple(_frozen(px, 16, "attention") for px in (16, 48, 96, 224))
-SHARP = _frozen(224, 8, "attention")
 POOLED = _frozen(224, 32, "mean")
 AUGMENTED = (
     _frozen(96, 16, "attention", "pixels", ", augmented on pixels"),
@@ -73,12 +72,10 @@ AUGMENTED = (
     _frozen(96, 16, "attention", "views", ", 4 kept views"),
 )
 """Beside `TOKENS` at this size, which is not augmented."""
-EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, SHARP, POOLED, *AUGMENTED)}
+EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, POOLED, *AUGMENTED)}
 MEMORIES = ("gru", "trace", "first_frame")
 BESIDE = (SMALL[0].label, TOKENS[-1].label)
-"""Eyes that must fail and must not, with the other memories too."""
-FIRST = (*BESIDE, SHARP.label)
-"""Eyes that are trained first."""
+"""Eyes that must fail and must not: trained first, and with the other memories too."""
 ONE_SEED = tuple(eyes.label for eyes in AUGMENTED)
 """Eyes that are too dear for more than the first seed of the first task."""
 
@@ -89,7 +86,7 @@ def _eyes(run: Run) -> str:
 
 def _urgency(run: Run) -> tuple[bool, ...]:
     eyes, memory = parts_of(run.row)
-    return eyes.label in ONE_SEED, memory != MEMORIES[0], eyes.label not in FIRST, eyes.label == BESIDE[0]
+    return eyes.label in ONE_SEED, memory != MEMORIES[0], eyes.label not in BESIDE, eyes.label == BESIDE[0]
 
 
 def rows() -> tuple[str, ...]:

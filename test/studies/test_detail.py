@@ -11,7 +11,6 @@ from rich.console import Console
 from studies.detail.plan import (
     BESIDE,
     EYES,
-    FIRST,
     MEMORIES,
     ONE_SEED,
     RECIPE,
@@ -47,9 +46,9 @@ def plan_in(folder: Path, **changes: object) -> DetailPlan:
 def test_what_must_be_shown_is_trained_first_and_what_is_dear_once(tmp_path: Path) -> None:
     runs = plan_in(tmp_path).runs()
     assert len(set(runs)) == len(runs)
-    first = runs[: len(FIRST) * len(TASKS) * 3]
-    assert {run.row for run in first} == {row_of(label, MEMORIES[0]) for label in FIRST}
-    assert parts_of(runs[0].row)[0].label in FIRST[1:]
+    first = runs[: len(BESIDE) * len(TASKS) * 3]
+    assert {run.row for run in first} == {row_of(label, MEMORIES[0]) for label in BESIDE}
+    assert parts_of(runs[0].row)[0].label == BESIDE[1]
     dear = [run for run in runs if parts_of(run.row)[0].label in ONE_SEED]
     assert {(run.task, run.seed) for run in dear} == {(TASKS[0], 0)}
     assert quick_plan(plan_in(tmp_path)).rows == tuple(row_of(label, "gru") for label in BESIDE)
