@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # extending the path lets one import see both.
 __path__ = extend_path(__path__, __name__)
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "Memory",
