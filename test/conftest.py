@@ -17,6 +17,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Folders whose session fixtures start node processes or install packages: dear, so made once.
 TOGETHER = ("test/nodes/", "test/installed/")
+# Where single tests take long: begun first, so that no worker is left alone with one at the end.
+FIRST = (*TOGETHER, "test/studies/", "test/cli/", "test/replay/", "test/arm/", "test/evidence/", "test/measure/")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep xdist from beginning with the files that have the most tests, which are the quickest."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,7 +14,7 @@ from trace_memory_ros.arm.sim.sample import RawSample
 from trace_memory_ros.arm.sim.scenario import Scenario
 
 TRAIN_PAIRS = 8
-TEST_PAIRS = 6
+TEST_PAIRS = 12
 CUE_TICK = 5
 
 
