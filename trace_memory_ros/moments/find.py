@@ -121,8 +121,8 @@ def find(
     rng = np.random.default_rng(search.seed)
     space = Space.fit(episodes, least_state, least_action)
     presents = [space.presents(episode) for episode in episodes]
-    ways = [space.ways(episode)[0] for episode in episodes]
-    known = [space.ways(episode)[1] & episode.readable for episode in episodes]
+    ways, clear = zip(*(space.ways(episode) for episode in episodes), strict=True)
+    known = [part & episode.readable for part, episode in zip(clear, episodes, strict=True)]
     library = Library([np.where(part[:, None], seen, FAR) for part, seen in zip(known, presents, strict=True)])
     stride = ticks_in(EVERY_MS, episodes[0].period_ms)
     scans, scores = [], []
