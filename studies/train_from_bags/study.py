@@ -23,7 +23,7 @@ from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import UnpairedSet
+from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.decisions.branch_accuracy import ChunkModel, decisions_right, label_verdicts
 from trace_memory_ros.learning.engine.optimise import descend, draw_batch
 from trace_memory_ros.learning.fit import fit, new_agent, plain_accuracy
@@ -176,7 +176,7 @@ def compare_measures(plan: BagsPlan, task: str) -> Figures:
 def _by_twins(model: ChunkModel, builder: BatchBuilder, factor: float = 1.0) -> np.ndarray:
     """Verdicts by the counterfactual twin's chunk, `(episodes,)` 0 or 1, in the order of scene and answer."""
     ordered = replace(builder, data=_in_pairs(builder))
-    pairs = range(len(ordered.data.episodes) // 2)
+    pairs = range(ordered.data.pairs)
     return torch.cat([decisions_right(model, ordered, pair, factor).flatten() for pair in pairs]).numpy()
 
 
@@ -189,13 +189,13 @@ def _by_labels(model: ChunkModel, builder: BatchBuilder, factor: float) -> np.nd
     return np.array([float(right) for found in verdicts for _, _, right in found])
 
 
-def _in_pairs(builder: BatchBuilder) -> UnpairedSet:
+def _in_pairs(builder: BatchBuilder) -> TrainingSet:
     def place(index: int) -> tuple[str, tuple[int, ...]]:
         demo = builder.data.episodes[index].demo
         return demo.scene, demo.answers
 
     order = sorted(range(len(builder.data.episodes)), key=place)
-    return UnpairedSet([builder.data.episodes[i] for i in order])
+    return TrainingSet([builder.data.episodes[i] for i in order])
 
 
 def _record(plan: BagsPlan, task: str, workers: int) -> None:

@@ -25,18 +25,21 @@ OBSERVATION = ObservationConfig(
 )
 
 
-def pair(seed: int) -> tuple[Demonstration, Demonstration]:
-    """The same walk and noise twice; only the first four overhead images and the actions after the branch differ."""
+COLOURS = ((30, 30, 220), (220, 30, 30), (30, 220, 30))
+
+
+def pair(seed: int, twins: int = 2) -> tuple[Demonstration, ...]:
+    """The same walk and noise; only the first four overhead images and the actions after the branch differ."""
     rng = np.random.default_rng(seed)
     walk = rng.normal(0, 0.1, (TICKS, len(JOINTS))).cumsum(axis=0)
     state = np.concatenate([np.zeros((TICKS, 3)), walk], axis=1)
     images = rng.integers(90, 130, (TICKS, 2, 16, 16, 3)).astype(np.uint8)
     demos = []
-    for cue in (0, 1):
+    for cue in range(twins):
         seen = images.copy()
-        seen[:4, 0, 2:14, 2:14] = (220, 30, 30) if cue else (30, 30, 220)
+        seen[:4, 0, 2:14, 2:14] = COLOURS[cue]
         actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
-        actions[BRANCH_TICK:, 0] = 1.0 if cue else -1.0
+        actions[BRANCH_TICK:, 0] = (-1.0, 1.0, 4.0)[cue]
         demos.append(
             Demonstration(
                 f"{seed} {cue}",
@@ -49,7 +52,7 @@ def pair(seed: int) -> tuple[Demonstration, Demonstration]:
                 (cue,),
             )
         )
-    return demos[0], demos[1]
+    return tuple(demos)
 
 
 def design(memory: str, **changes: object) -> Design:

@@ -49,7 +49,7 @@ from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
 
-Pairs = Sequence[tuple[Demonstration, Demonstration]]
+Pairs = Sequence[tuple[Demonstration, ...]]
 
 
 @dataclass(frozen=True)

@@ -113,11 +113,11 @@ class EpisodeSet(Protocol):
 
     @property
     def pairs(self) -> int:
-        """Half the number of episodes."""
+        """Half the number of episodes; scenes, where there are twins."""
         ...
 
     def draw(self, rng: np.random.Generator, pairs: int) -> list[int]:
-        """Indices of up to `2 * pairs` episodes, answers balanced."""
+        """Indices of about `2 * pairs` episodes, answers balanced."""
         ...
 
 
@@ -147,34 +147,46 @@ def increments(xi: NDArray[np.float64] | PathSignatures, writes: NDArray[np.int6
 
 
 class TrainingSet:
-    """Counterfactual pairs as episodes `2i` (cue 0) and `2i + 1` (cue 1)."""
+    """Counterfactual twins, `twins` of each scene: episodes `twins * i + cue` of scene i, a pair where cues are two.
 
-    def __init__(self, episodes: list[Episode]) -> None:
-        if not episodes or len(episodes) % 2:
-            raise ValueError(f"{len(episodes)} episodes: counterfactual pairs need an even, positive number")
-        self.episodes = episodes
+    Raises ValueError where episodes are not whole scenes.
+    """
+
+    def __init__(self, episodes: list[Episode], twins: int = 2) -> None:
+        if twins < 2 or not episodes or len(episodes) % twins:
+            raise ValueError(f"{len(episodes)} episodes: scenes of {twins} twins need a positive multiple of that")
+        self.episodes, self.twins = episodes, twins
 
     @property
     def pairs(self) -> int:
-        return len(self.episodes) // 2
+        return len(self.episodes) // self.twins
 
     def draw(self, rng: np.random.Generator, pairs: int) -> list[int]:
-        """Both episodes of up to `pairs` random pairs."""
-        chosen = rng.choice(self.pairs, min(pairs, self.pairs), replace=False)
-        return [int(i) for pair in chosen for i in (2 * pair, 2 * pair + 1)]
+        """All twins of random scenes, about as many episodes as `pairs` pairs have, of one scene at least."""
+        scenes = max(1, round(2 * pairs / self.twins))
+        chosen = rng.choice(self.pairs, min(scenes, self.pairs), replace=False)
+        return [int(i) for scene in chosen for i in self.scene(scene)]
+
+    def scene(self, number: int) -> range:
+        """The twins of a scene."""
+        return range(self.twins * number, self.twins * (number + 1))
 
     @classmethod
-    def build(
-        cls, pairs: Iterable[tuple[Demonstration, Demonstration]], path: StatePath, thumbnail_px: int
-    ) -> TrainingSet:
-        """Standardise the states of `pairs`, stream their signatures and shrink their images, once."""
-        episodes, held = [], list(pairs)
-        small = iter(thumbnails([demo for pair in held for demo in pair], thumbnail_px))
-        for pair in held:
-            apart = _twins_diverge(*pair, path.period_ms)
-            for demo in pair:
+    def build(cls, scenes: Iterable[tuple[Demonstration, ...]], path: StatePath, thumbnail_px: int) -> TrainingSet:
+        """Standardise the states of the twins of each scene, stream their signatures and shrink their images, once.
+
+        Raises ValueError for none, or for scenes of unlike numbers of twins.
+        """
+        episodes, held = [], list(scenes)
+        sizes = {len(twins) for twins in held}
+        if len(sizes) != 1:
+            raise ValueError(f"scenes of {sorted(sizes)} counterfactual twins: all must have as many, and one at least")
+        small = iter(thumbnails([demo for twins in held for demo in twins], thumbnail_px))
+        for twins in held:
+            apart = _twins_diverge(twins, path.period_ms)
+            for demo in twins:
                 episodes.append(path.episode(demo, next(small), apart, pauses(demo, STANDING_RAD, path.period_ms)))
-        return cls(episodes)
+        return cls(episodes, sizes.pop())
 
 
 class UnpairedSet:
@@ -248,10 +260,10 @@ def held_in_memory(demos: Iterable[Demonstration], numbers: int) -> bool:
     return sum(demo.ticks for demo in demos) * numbers * 8 <= HELD_BYTES
 
 
-def _twins_diverge(one: Demonstration, other: Demonstration, period_ms: int) -> NDArray[np.int64]:
-    before = min(one.decision_ticks[0], other.decision_ticks[0])
-    differs = np.abs(one.actions[:before] - other.actions[:before]).max(axis=1) > APART_RAD
-    return after_onset(differs, period_ms)
+def _twins_diverge(twins: Sequence[Demonstration], period_ms: int) -> NDArray[np.int64]:
+    before = min(demo.decision_ticks[0] for demo in twins)
+    apart = np.ptp(np.stack([demo.actions[:before] for demo in twins]), axis=0)
+    return after_onset(apart.max(axis=1) > APART_RAD, period_ms)
 
 
 def after_onset(differs: NDArray[np.bool_], period_ms: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
-from trace_memory_ros.learning.data.dataset import UnpairedSet
+from trace_memory_ros.learning.data.dataset import TrainingSet, UnpairedSet
 from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.report.progress import Judged
 from trace_memory_ros.measure.accuracy import ANNOTATED, TWINS, Accuracy
@@ -31,15 +31,16 @@ class ChunkModel(Protocol):
 def branch_accuracy(
     model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000
 ) -> Accuracy | None:
-    """Share of right decisions in the first `pairs` pairs, see `decisions_right`; 0.5 is chance.
+    """Share of right decisions in the first `pairs` scenes, see `decisions_right`; chance is one over the answers.
 
     Without twins: see `label_accuracy`, over as many episodes; None where no decision can be judged.
     """
     if builder.references is not None:
         return label_accuracy(model, builder, builder.references, clock_factor, 2 * pairs)
     counted = range(min(pairs, builder.data.pairs))
-    right = torch.cat([decisions_right(model, builder, pair, clock_factor).flatten() for pair in counted])
-    return Accuracy.of(int(right.sum()), len(right), TWINS)
+    verdicts = torch.cat([decisions_right(model, builder, scene, clock_factor).flatten() for scene in counted])
+    right = verdicts[~verdicts.isnan()]
+    return Accuracy.of(int(right.sum()), len(right), TWINS) if len(right) else None
 
 
 def judge(model: ChunkModel, builder: BatchBuilder | None, clock_factor: float = 1.0, pairs: int = 1_000) -> Judged:
@@ -51,17 +52,26 @@ def judge(model: ChunkModel, builder: BatchBuilder | None, clock_factor: float =
 
 
 @torch.no_grad()
-def decisions_right(model: ChunkModel, builder: BatchBuilder, pair: int, clock_factor: float = 1.0) -> Tensor:
-    """Which decisions of a pair's two episodes are right, `(2, decisions)` of 0 and 1.
+def decisions_right(model: ChunkModel, builder: BatchBuilder, scene: int, clock_factor: float = 1.0) -> Tensor:
+    """Which decisions of a scene's twins are right, `(twins, decisions)` of 0 and 1; NaN where all have one answer.
 
-    Right is a chunk that at the decision tick is nearer to the own expert's than to the counterfactual's at the same
-    decision, by the mean absolute error in normalised action units. Two predictions that are alike give one each.
+    Right is a chunk that at the decision tick is nearer to the own expert's than to that of any twin which answers
+    otherwise there, by the mean absolute error in normalised action units. Predictions that are all alike give one
+    right. Raises ValueError for a set without twins.
     """
-    indices = [2 * pair, 2 * pair + 1]
-    reads = [np.array(builder.data.episodes[i].demo.decision_ticks) for i in indices]
-    batch = builder.build(indices, [clock_factor] * 2, reads)
+    data = builder.data
+    if not isinstance(data, TrainingSet):
+        raise ValueError("these episodes have no counterfactual twins: judge them by `label_accuracy`")
+    indices = list(data.scene(scene))
+    demos = [data.episodes[i].demo for i in indices]
+    batch = builder.build(indices, [clock_factor] * len(indices), [np.array(demo.decision_ticks) for demo in demos])
     predicted, target = model(batch), builder.statistics.normalise_actions(batch.actions)
-    return nearer(predicted, target, target.flip(0), batch.valid & batch.valid.flip(0)).float()
+    answers = torch.tensor([demo.answers for demo in demos], device=predicted.device)
+    right = torch.ones(answers.shape, dtype=torch.bool, device=predicted.device)
+    for turn in range(1, len(indices)):
+        others, both = target.roll(turn, 0), batch.valid & batch.valid.roll(turn, 0)
+        right &= nearer(predicted, target, others, both) | (answers == answers.roll(turn, 0))
+    return torch.where((answers == answers[0]).all(dim=0), torch.nan, right.float())
 
 
 def nearer(predicted: Tensor, own: Tensor, other: Tensor, valid: Tensor | None = None) -> Tensor:
