@@ -223,7 +223,7 @@ def test_package_xml_says_where_every_python_package_comes_from() -> None:
 def test_the_changelog_tells_of_this_version() -> None:
     lines = (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8").splitlines()
     versions = [line.split()[0] for line, under in pairwise(lines) if re.fullmatch(r"-{5,}", under)]
-    assert versions[0] == trace_memory_ros.__version__
+    assert next(one for one in versions if one != "Forthcoming") == trace_memory_ros.__version__
     assert all(len(under) == len(line) for line, under in pairwise(lines) if re.fullmatch(r"-{5,}", under))
 
 

@@ -282,7 +282,7 @@ def test_ctrl_c_leaves_no_process_behind(checkpoints: dict[str, Path], tmp_path:
     command += ["--weights", str(tmp_path / "weights"), "--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
         try:
-            wait_for(lambda: len(processes_of(tmp_path)) == 4 or demo.poll() is not None, "four processes")
+            wait_for(lambda: len(processes_of(tmp_path)) == 5 or demo.poll() is not None, "five processes")
             demo.send_signal(signal.SIGINT)
             output, _ = demo.communicate(timeout=DEADLINE_S)
         finally:

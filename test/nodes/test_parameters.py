@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
+from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters, ControllerNodeParameters
 from trace_memory_ros.nodes.markers.parameters import MarkerNodeParameters
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.parameters import review, specs, validate
@@ -17,6 +17,7 @@ TABLES: dict[str, type] = {
     "policy_node": PolicyNodeParameters,
     "marker_node": MarkerNodeParameters,
     "arm_sim_node": ArmSimNodeParameters,
+    "controller_node": ControllerNodeParameters,
 }
 CHANGES = {"start": "at start", "configure": "unconfigured", "live": "any time"}
 

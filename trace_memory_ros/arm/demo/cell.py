@@ -1,4 +1,4 @@
-"""One cell of the demo: its four processes, its episodes, and what came of them."""
+"""One cell of the demo: its five processes, its episodes, and what came of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
+from trace_memory_ros.arm.controllers.simulated import write_robot
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver
 from trace_memory_ros.arm.demo.plan import CellPlan, PlannedEpisode
 from trace_memory_ros.arm.demo.results import EpisodeResult, IllustratedEpisode, Mode
@@ -25,6 +26,8 @@ STALL_S = 60.0
 PATIENCE_S = 20.0
 START_TIMEOUT_S = 120.0
 LOG_LINES = 12
+UPDATE_RATE_HZ = 50.0
+"""Of the controllers in real time: that of the simulator's joints."""
 
 
 class DemoFailed(RuntimeError):
@@ -64,7 +67,7 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
     Raises `DemoFailed` when a process died, did not get ready, or an episode could not be run; `Stopped` when told to.
     """
     try:
-        with NodeGroup(_nodes(plan), where.logs, private_environment(where.domain_id)) as group:
+        with NodeGroup(_nodes(plan, where.logs), where.logs, private_environment(where.domain_id)) as group:
             try:
                 _wait_ready(group, where.stop)
                 with EpisodeClient(domain_id=where.domain_id, name=f"demo_{plan.name}") as client:
@@ -76,22 +79,27 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
         raise DemoFailed(f"{plan.name}: {error}") from error
 
 
-def _nodes(plan: CellPlan) -> list[NodeSpec]:
+def _nodes(plan: CellPlan, folder: Path) -> list[NodeSpec]:
+    """Commands go through controllers, each with a part of its own; these tell the simulated arm where to be."""
+    robot = write_robot(folder / "robot.yaml")
     model: dict[str, ParameterValue] = {
         "checkpoint": str(plan.checkpoint.resolve()),
         "reliability": "reliable",
         "autostart": True,
     }
     sim: dict[str, ParameterValue] = {"task": plan.task, "autostart": True}
-    # arm_sim_node takes commands by the tick that they answer.
-    memory, policy = dict(model), {**model, "trajectory_stamp": "tick"}
+    memory, policy = dict(model), {**model, "actions_file": robot}
+    control: dict[str, ParameterValue] = {"controllers_file": robot, "autostart": True}
+    control["update_rate_hz"] = UPDATE_RATE_HZ
     if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
         # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
         sim["command_timeout_s"] = PATIENCE_S
         policy |= LOCKSTEP
+        control["update_rate_hz"] = 0.0
         memory["deadline_ms"] = policy["input_wait_ms"] = policy["chunk_wait_ms"] = round(1e3 * PATIENCE_S / 2)
     return [
         NodeSpec("arm_sim_node", sim, package="trace_memory_ros.arm.nodes"),
+        NodeSpec("controller_node", control, package="trace_memory_ros.arm.nodes"),
         NodeSpec("memory_node", memory),
         NodeSpec("policy_node", policy),
         NodeSpec("marker_node", {"reliability": "reliable", "joint_groups": ARMS, "autostart": True}),

@@ -45,7 +45,7 @@ class Display:
     def begin(self, cells: list[CellPlan]) -> None:
         """List the cells."""
         total = sum(len(cell.episodes) for cell in cells)
-        self._console.print(f"{total} episodes in {len(cells)} sets of four ROS 2 processes", highlight=False)
+        self._console.print(f"{total} episodes in {len(cells)} sets of five ROS 2 processes", highlight=False)
         for cell in cells:
             self._won[cell.name] = []
             if self._bars:

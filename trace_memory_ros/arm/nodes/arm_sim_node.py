@@ -6,16 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from numpy.typing import NDArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from trace_memory_ros.arm.nodes.arm_sim_pace import SECOND_NS, LockStepPace, Pace, RealTimePace
+from trace_memory_ros.arm.nodes.arm_sim_pace import SECOND_NS, LockStepPace, Pace, RealTimePace, Setpoint
+from trace_memory_ros.arm.nodes.arm_sim_servo import ServoedArm
 from trace_memory_ros.arm.nodes.arm_sim_streams import ArmStreams
 from trace_memory_ros.arm.nodes.parameters import ArmSimNodeParameters
-from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ACTION_NAMES, CAMERA_NAMES, PERIOD_S
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus
@@ -29,7 +27,7 @@ PERIOD_NS = round(PERIOD_S * SECOND_NS)
 class Episode:
     """One scenario being simulated and published; implements `arm_sim_pace.World`."""
 
-    def __init__(self, node: ArmSimNode, env: ArmEnv, scenario: Scenario, number: int, base_ns: int) -> None:
+    def __init__(self, node: ArmSimNode, env: ServoedArm, scenario: Scenario, number: int, base_ns: int) -> None:
         self._node = node
         self._env = env
         self.scenario = scenario
@@ -47,8 +45,8 @@ class Episode:
             self._env.advance((time_ns - self.time_ns) / SECOND_NS)
             self.time_ns = time_ns
 
-    def apply(self, targets: NDArray[np.float64]) -> None:
-        self._env.apply(targets)
+    def apply(self, setpoint: Setpoint) -> None:
+        self._env.apply_within(*setpoint)
 
     def publish_images(self, time_ns: int) -> None:
         images = {name: self._env.render(name) for name in CAMERA_NAMES}
@@ -89,7 +87,7 @@ class ArmSimNode(ManagedNode):
 
     def __init__(self) -> None:
         super().__init__("arm_sim_node")
-        self._env: ArmEnv | None = None
+        self._env: ServoedArm | None = None
         self._env_task = ""
         self._episode: Episode | None = None
         self._pace: Pace | None = None
@@ -132,11 +130,11 @@ class ArmSimNode(ManagedNode):
             self._last_stamp_ns = self._episode.base_ns + self._episode.time_ns
             self._status.publish(self._episode.message(phase))
 
-    def _load(self, task: str) -> ArmEnv:
+    def _load(self, task: str) -> ServoedArm:
         if self._env is None or self._env_task != task:
             if self._env is not None:
                 self._env.close()
-            self._env = ArmEnv(task)
+            self._env = ServoedArm(task)
             self._env_task = task
             # The first picture of a renderer takes 200 ms: not in an episode.
             self._env.reset(Scenario(task, seed=0, cue=0))
@@ -226,7 +224,10 @@ class ArmSimNode(ManagedNode):
             self._fault("command", str(error))
             return
         tick_ns = conversion.stamp_ns(message.header.stamp) - self._episode.base_ns
-        self._arm(self._pace.command(tick_ns, targets, time.time_ns()))
+        after = message.points[0].time_from_start
+        within_ns = after.sec * SECOND_NS + after.nanosec or PERIOD_NS
+        setpoint = Setpoint(targets, within_ns / SECOND_NS)
+        self._arm(self._pace.command(tick_ns, setpoint, time.time_ns()))
 
     def _arm(self, next_ns: int | None) -> None:
         """Set the wake timer, or finish the episode when there is no next time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,19 @@ STEP_NS = 5 * MS_NS
 """Stamps are rounded to the physics step, so that each names a state that was really simulated."""
 
 
+class Setpoint(NamedTuple):
+    """Targets `(A,)` and the simulated time within which they are to be reached."""
+
+    targets: NDArray[np.float64]
+    within_s: float
+
+
 class World(Protocol):
     """The running episode, as a pace drives it. Times are simulated ns since the episode began."""
 
     def advance_to(self, time_ns: int) -> None: ...
 
-    def apply(self, targets: NDArray[np.float64]) -> None: ...
+    def apply(self, setpoint: Setpoint) -> None: ...
 
     def publish_images(self, time_ns: int) -> None: ...
 
@@ -52,8 +59,8 @@ class Pace(Protocol):
     def poll(self, now_ns: int) -> int | None:
         """Work, then the wall time in ns of the next call; None once the episode is over."""
 
-    def command(self, time_ns: int, targets: NDArray[np.float64], now_ns: int) -> int | None:
-        """Take the command `targets (A,)` that answers the tick at `time_ns`; returns like `poll`."""
+    def command(self, time_ns: int, setpoint: Setpoint, now_ns: int) -> int | None:
+        """Take the command that answers the tick at `time_ns`; returns like `poll`."""
 
 
 class LockStepPace:
@@ -74,12 +81,12 @@ class LockStepPace:
             self.counts.commands_missed += 1
         return self._next(now_ns)
 
-    def command(self, time_ns: int, targets: NDArray[np.float64], now_ns: int) -> int | None:
+    def command(self, time_ns: int, setpoint: Setpoint, now_ns: int) -> int | None:
         if time_ns != self._time_ns:
             self.counts.commands_ignored += 1
             return self._deadline_ns
         self.counts.commands += 1
-        self._world.apply(targets)
+        self._world.apply(setpoint)
         return self._next(now_ns)
 
     def _next(self, now_ns: int) -> int | None:
@@ -114,7 +121,7 @@ class RealTimePace:
         self._joints = set(grid(period_ns, joint_rate_hz))
         self._tolerance_ns = period_ns // len(self._grid)
         self._index = 0
-        self._pending: NDArray[np.float64] | None = None
+        self._pending: Setpoint | None = None
         self._over = False
 
     def poll(self, now_ns: int) -> int | None:
@@ -127,12 +134,12 @@ class RealTimePace:
         self._run(due, now_ns - self._start_ns - due)
         return None if self._over else self._start_ns + self._due_ns()
 
-    def command(self, time_ns: int, targets: NDArray[np.float64], now_ns: int) -> int | None:
+    def command(self, time_ns: int, setpoint: Setpoint, now_ns: int) -> int | None:
         if time_ns < 0:
             self.counts.commands_ignored += 1
             return self.poll(now_ns)
         self.counts.commands += 1
-        self._pending = targets
+        self._pending = setpoint
         return self.poll(now_ns)
 
     def _due_ns(self) -> int:

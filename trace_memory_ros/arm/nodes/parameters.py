@@ -1,4 +1,4 @@
-"""The parameters of arm_sim_node, which `config/arm_sim_node.yaml` and `docs/nodes.md` repeat; a test compares them."""
+"""Parameters of arm_sim_node and controller_node; `config/` and `docs/nodes.md` repeat them, and a test compares."""
 
 from __future__ import annotations
 
@@ -42,3 +42,19 @@ class ArmSimNodeParameters:
         for name in ("camera_rate_hz", "joint_rate_hz"):
             if getattr(self, name) % 10:
                 raise ValueError(f"parameter {name} = {getattr(self, name)} Hz is not a multiple of 10 Hz")
+
+
+@dataclass(frozen=True)
+class ControllerNodeParameters:
+    """Parameters of controller_node."""
+
+    controllers_file: str = parameter("", "YAML file with controllers: [{name, type, joints, ...}].")
+    update_rate_hz: float = parameter(
+        100.0, "Rate at which joints are told their place; 0 for lock-step, where each tick's command is told at once.",
+        unit="Hz", limits=(0.0, 1000.0),
+    )  # fmt: skip
+    diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
+    autostart: bool = parameter(False, AUTOSTART, changes="start")
+
+    def __post_init__(self) -> None:
+        validate(self)
