@@ -7,14 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from studies.grid import Figures, digest
-from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
+from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED, some_scenarios
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 
 
-def twins(task: str, pairs: int, skipped: int = 0, **changes: Any) -> list[Scenario]:
-    """Evaluation episodes, both cues of a seed beside each other; `skipped` seeds are left to others."""
-    first = FIRST_EVALUATION_SEED + skipped
-    return [Scenario(task=task, seed=first + index // 2, cue=index % 2, **changes) for index in range(2 * pairs)]
+def twins(task: str, scenes: int, skipped: int = 0, **changes: Any) -> list[Scenario]:
+    """Evaluation episodes, all cues of a seed beside each other; `skipped` seeds are left to others."""
+    return some_scenarios(task, FIRST_EVALUATION_SEED + skipped, scenes * task_of(task).choices, **changes)
 
 
 def scenario_settings(scenarios: Sequence[Scenario]) -> Figures:

@@ -28,7 +28,7 @@ from trace_memory_ros.runtime.checkpoint import Checkpoint
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.model import MemoryModel
 
-Pairs = Sequence[tuple[Demonstration, Demonstration]]
+Pairs = Sequence[tuple[Demonstration, ...]]
 Report = Callable[[int, dict[str, float]], None]
 
 

@@ -25,6 +25,7 @@ from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import StatePath, TrainingSet
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
@@ -224,7 +225,7 @@ def _episodes(plan: SequencePlan) -> list[list[Twins]]:
     return [training, recombined(training), *others]
 
 
-def _small(twins: Twins, side_px: int) -> Twins:
+def _small(twins: tuple[Demonstration, ...], side_px: int) -> Twins:
     one, other = (replace(demo, images=resized(demo.images, side_px)) for demo in twins)
     return one, other
 

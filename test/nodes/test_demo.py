@@ -115,7 +115,7 @@ def test_bad_options_are_named(shelf: Path, changed: dict, named: str) -> None:
 def statuses(*rows: tuple[float, float, int]) -> list[EpisodeStatus]:
     """(elapsed_s, stages completed of 7, branch); the cue is visible for 2 s."""
     return [
-        EpisodeStatus(elapsed_s=s, progress=stages / 7, branch=branch, cue_visible=s < 2.0)
+        EpisodeStatus(task="origin", elapsed_s=s, progress=stages / 7, branch=branch, cue_visible=s < 2.0)
         for s, stages, branch in rows
     ]
 

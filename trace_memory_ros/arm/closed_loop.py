@@ -11,6 +11,7 @@ from typing import Any
 from trace_memory_ros.arm.sim.expert import Expert
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
@@ -131,8 +132,11 @@ def figures_of(outcomes: Sequence[EpisodeOutcome]) -> dict[str, Any]:
 
 
 def held_out_scenarios(task: str, episodes: int, extra_pause_s: float = 0.0) -> list[Scenario]:
-    """`episodes` unseen scenarios with balanced cues, both cues of a seed before the next seed."""
-    return [
-        Scenario(task=task, seed=FIRST_EVALUATION_SEED + i // 2, cue=i % 2, extra_pause_s=extra_pause_s)
-        for i in range(episodes)
-    ]
+    """`episodes` unseen scenarios with balanced cues, all cues of a seed before the next seed."""
+    return some_scenarios(task, FIRST_EVALUATION_SEED, episodes, extra_pause_s=extra_pause_s)
+
+
+def some_scenarios(task: str, first_seed: int, episodes: int, **changes: Any) -> list[Scenario]:
+    """`episodes` scenarios, all cues of `first_seed` first, then those of the next seed."""
+    choices = task_of(task).choices
+    return [Scenario(task, first_seed + i // choices, i % choices, **changes) for i in range(episodes)]

@@ -17,6 +17,7 @@ from trace_memory_ros.arm.sim.curriculum import default_scenario, plain_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.stored import StoredArray
@@ -49,7 +50,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
         if step.decides:
             decisions.append(len(actions))
-        shown.append(scenario.task == "sequence" and step.outcome.cue_visible)
+        shown.append(task_of(scenario.task).brief and step.outcome.cue_visible)
         for name, taken in images.items():
             taken.append(observation.images[name])
         states.append(observation.state)
@@ -79,7 +80,7 @@ def _folder(cache: Path, task: str, config: ObservationConfig, frame_s: float) -
 
 
 def _stem(scenario: Scenario) -> str:
-    """File name of a demonstration; scenarios of one pair and task that differ in anything else differ in it."""
+    """File name of a demonstration; scenarios of one seed, cue and task that differ in anything else differ in it."""
     name = f"{scenario.seed}_{scenario.cue}"
     if scenario == plain_scenario(scenario.task, scenario.seed, scenario.cue):
         return name
@@ -119,10 +120,10 @@ def _load(path: Path, scenario: Scenario, config: ObservationConfig) -> Demonstr
         return _named(scenario, config, *arrays, tuple(ticks), scenario.answers, shown=data.get("shown"))
 
 
-def _collect_pair(pair: tuple[Scenario, Scenario], config: ObservationConfig, folder: Path, frame_s: float) -> None:
-    env = simulator(pair[0].task, config, frame_s)
+def _collect_scene(twins: tuple[Scenario, ...], config: ObservationConfig, folder: Path, frame_s: float) -> None:
+    env = simulator(twins[0].task, config, frame_s)
     try:
-        for scenario in pair:
+        for scenario in twins:
             path = folder / f"{_stem(scenario)}.npz"
             if not path.exists():
                 _save(path, record(scenario, config, env))
@@ -138,28 +139,28 @@ def render(
     workers: int = 1,
     scenario_of: ScenarioOf = default_scenario,
     frame_s: float = 0.0,
-) -> Iterator[tuple[Scenario, Scenario]]:
-    """Render what `cache` lacks of counterfactual pairs (same seed, cue 0 and 1); yields each once it is there.
+) -> Iterator[tuple[Scenario, ...]]:
+    """Render what `cache` lacks of the counterfactual twins of each seed, by cue; yields those of a seed together.
 
     scenario_of: what `(task, seed, cue)` looks like; must be picklable where `workers` > 1. frame_s: simulated seconds
     between two pictures, 0 for one per tick. Interrupted renderings resume: a finished episode is never rendered again.
     """
     folder = _folder(cache, task, config, frame_s)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = [(scenario_of(task, seed, 0), scenario_of(task, seed, 1)) for seed in seeds]
-    missing = [pair for pair in pairs if not all((folder / f"{_stem(s)}.npz").exists() for s in pair)]
+    scenes = [tuple(scenario_of(task, seed, cue) for cue in range(task_of(task).choices)) for seed in seeds]
+    missing = [twins for twins in scenes if not all((folder / f"{_stem(s)}.npz").exists() for s in twins)]
     if workers > 1 and len(missing) > 1:
         with ProcessPoolExecutor(workers) as pool:
-            futures = {pair: pool.submit(_collect_pair, pair, config, folder, frame_s) for pair in missing}
-            for pair in pairs:
-                if pair in futures:
-                    futures[pair].result()
-                yield pair
+            futures = {twins: pool.submit(_collect_scene, twins, config, folder, frame_s) for twins in missing}
+            for twins in scenes:
+                if twins in futures:
+                    futures[twins].result()
+                yield twins
         return
-    for pair in pairs:
-        if pair in missing:
-            _collect_pair(pair, config, folder, frame_s)
-        yield pair
+    for twins in scenes:
+        if twins in missing:
+            _collect_scene(twins, config, folder, frame_s)
+        yield twins
 
 
 def collect(
@@ -170,9 +171,8 @@ def collect(
     workers: int = 1,
     scenario_of: ScenarioOf = default_scenario,
     frame_s: float = 0.0,
-) -> Iterator[tuple[Demonstration, Demonstration]]:
-    """Counterfactual pairs of `task`, rendered once into `cache` (see `render`) and read back after."""
+) -> Iterator[tuple[Demonstration, ...]]:
+    """Counterfactual twins of each seed of `task`, rendered once into `cache` (see `render`) and read back after."""
     folder = _folder(cache, task, config, frame_s)
-    for pair in render(task, seeds, config, cache, workers, scenario_of, frame_s):
-        one, other = (_load(folder / f"{_stem(scenario)}.npz", scenario, config) for scenario in pair)
-        yield one, other
+    for twins in render(task, seeds, config, cache, workers, scenario_of, frame_s):
+        yield tuple(_load(folder / f"{_stem(scenario)}.npz", scenario, config) for scenario in twins)

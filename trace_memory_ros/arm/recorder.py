@@ -13,6 +13,7 @@ from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ACTION_NAMES, CAMERA_NAMES
 from trace_memory_ros.arm.sim.rollout import DemoStep, demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
@@ -22,7 +23,6 @@ from trace_memory_ros.runtime.actions import ActionConfig
 
 START_NS = 1_000_000_000
 """Stamp of an episode's first tick: a stamp of zero would mean that there is none."""
-SIDES = ("left", "right")
 RUNNING, FINISHED = 1, 2
 # Within a tick inputs come first, then what somebody says about them, then the answer.
 _SENSED_NS, _TOLD_NS, _ANSWERED_NS = 1_000_000, 3_000_000, 5_000_000
@@ -111,9 +111,10 @@ def _write_tick(writer: BagFileWriter, scenario: Scenario, step: DemoStep, stamp
     writer.write("odom", messages.odometry(sample.base_velocity, stamp_ns), sensed_ns)
     _write_status(writer, scenario, stamp_ns, RUNNING, step.outcome.branch, False, step.outcome.cue_visible)
     if step.decides:
-        writer.write("branch", messages.text(SIDES[scenario.answers[writer.counts["branch"]]]), stamp_ns + _TOLD_NS)
-    answer = messages.trajectory(ACTION_NAMES, step.action, stamp_ns, period_ns)
-    writer.write("command", answer, stamp_ns + _ANSWERED_NS)
+        answer = scenario.answers[writer.counts["branch"]]
+        writer.write("branch", messages.text(task_of(scenario.task).words[answer]), stamp_ns + _TOLD_NS)
+    command = messages.trajectory(ACTION_NAMES, step.action, stamp_ns, period_ns)
+    writer.write("command", command, stamp_ns + _ANSWERED_NS)
 
 
 def _write_status(
@@ -140,5 +141,5 @@ def _write_status(
 
 
 def scenarios_of(task: str, seeds: Sequence[int]) -> list[Scenario]:
-    """Both cues of every seed."""
-    return [default_scenario(task, seed, cue) for seed in seeds for cue in (0, 1)]
+    """All cues of every seed."""
+    return [default_scenario(task, seed, cue) for seed in seeds for cue in range(task_of(task).choices)]

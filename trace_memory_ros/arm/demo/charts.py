@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from trace_memory_ros.arm.demo.acceptance import CHANCE_AT_MOST, LATENCY_MS, REMEMBERS
+from trace_memory_ros.arm.demo.acceptance import LATENCY_MS, REMEMBERS, chance, no_memory_at_most
 from trace_memory_ros.arm.demo.results import Cell, DemoResult, Timeline
 from trace_memory_ros.measure.drawing import BRANCH, COLOURS, CUE, FAINT, INK, STYLE, colour_of, heatmap, svg
 from trace_memory_ros.measure.statistics import percentiles
@@ -21,15 +21,15 @@ def success_chart(result: DemoResult) -> str:
         figure = Figure(figsize=(9.2, 0.9 + 0.62 * len(result.memories)), layout="constrained")
         axes = figure.subplots(1, len(result.tasks), sharex=True, sharey=True, squeeze=False)[0]
         for ax, task in zip(axes, result.tasks, strict=True):
-            ax.axvline(0.5, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=0)
+            ax.axvline(chance(task), color=FAINT, lw=1, ls=(0, (4, 3)), zorder=0)
             ax.axvspan(REMEMBERS, 1.0, color=COLOURS["trace"], alpha=0.10, lw=0, zorder=0)
-            ax.axvspan(0.0, CHANCE_AT_MOST, color=FAINT, alpha=0.05, lw=0, zorder=0)
+            ax.axvspan(0.0, no_memory_at_most(task), color=FAINT, alpha=0.05, lw=0, zorder=0)
             for row, memory in enumerate(result.memories):
                 _interval(ax, result.cell(task, memory), row - 0.13, colour_of(memory), filled=True)
                 _interval(ax, result.cell(task, memory, paused=True), row + 0.19, colour_of(memory), filled=False)
             ax.set_title(task, loc="left", fontweight="bold")
             ax.set_yticks(range(len(result.memories)), result.memories)
-            ax.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", "", "chance", "", "1"))
+            ax.set_xticks((0, 0.25, chance(task), 0.75, 1), ("0", "", "chance", "", "1"))
             ax.set_xlabel("branch success")
         axes[0].set_xlim(-0.03, 1.05)
         axes[0].set_ylim(len(result.memories) - 0.5, -0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 
 from rich.box import SIMPLE_HEAD
@@ -70,9 +71,9 @@ def episode_line(result: EpisodeResult) -> str:
     """One episode in a line."""
     pause = f", pause {result.pause_s:g} s" if result.pause_s else ""
     stale = f", {result.ticks_stale} of them without fresh inputs" if result.ticks_stale else ""
-    verdict = "right" if result.success else "WRONG"
+    verdict, name = "right" if result.success else "WRONG", partial(branch_name, result.task)
     return (
-        f"seed {result.seed}{pause}, cue {branch_name(result.cue)}, went {branch_name(result.branch)}: {verdict}; "
+        f"seed {result.seed}{pause}, cue {name(result.cue)}, went {name(result.branch)}: {verdict}; "
         f"{result.duration_s:.1f} s simulated in {result.wall_s:.1f} s, "
         f"{result.ticks_published} of {result.ticks_expected} ticks{stale}, {result.write_count} writes"
     )

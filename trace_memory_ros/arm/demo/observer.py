@@ -20,7 +20,7 @@ from visualization_msgs.msg import MarkerArray
 from trace_memory_ros.arm.demo.results import Frame, Timeline
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.names import CAMERA_NAMES
-from trace_memory_ros.arm.sim.referee import STAGES
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
@@ -211,7 +211,8 @@ def branch_moments(statuses: Sequence[EpisodeStatus]) -> tuple[float | None, flo
     decided = next((i for i, status in enumerate(statuses) if status.branch >= 0), None)
     before = statuses[:decided]
     rises = [b for a, b in pairwise(before) if b.progress > a.progress]
-    at_branch = (STAGES.index("branch") + 0.5) / len(STAGES)
+    stages = task_of(statuses[0].task).stages
+    at_branch = (stages.index("branch") + 0.5) / len(stages)
     reached = bool(rises) and (decided is not None or rises[-1].progress > at_branch)
     branch_s = float(rises[-1].elapsed_s) if reached else None
     return branch_s, None if decided is None else float(statuses[decided].elapsed_s)
@@ -221,7 +222,7 @@ def moments(statuses: Sequence[EpisodeStatus]) -> dict[str, float]:
     """The strip's moments in seconds since the episode began; what did not happen is absent."""
     branch_s, decided_s = branch_moments(statuses)
     end_s = float(statuses[-1].elapsed_s)
-    out = {"cue": 0.0}
+    out = {"cue": task_of(statuses[0].task).shown_s}
     gone = next((float(status.elapsed_s) for status in statuses if not status.cue_visible), None)
     if gone is not None:
         out["gone"] = gone + AFTER_CUE_S

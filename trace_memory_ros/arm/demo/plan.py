@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED, held_out_scenarios
+from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED, held_out_scenarios, some_scenarios
 from trace_memory_ros.arm.demo.results import Mode
 from trace_memory_ros.arm.design import checkpoint_name
-from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS
+from trace_memory_ros.arm.sim.names import LIVE_TASKS, ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
@@ -22,7 +23,8 @@ MAX_JOBS = 2
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What to run. episodes: per task and memory, even, so that both cues come equally often.
+    """What to run. episodes: per task and memory, even, so that both cues come equally often; as many more as all cues
+    of a task with more than two need for that.
 
     pause_episodes: with the inserted pause, per task and memory; None: 2 of the first memory, or from 10 episodes on as
     many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the
@@ -44,8 +46,8 @@ class DemoOptions:
 
     def __post_init__(self) -> None:
         for task in self.tasks:
-            if task not in ONE_CUE_TASKS:
-                raise ValueError(f"task {task!r} is unknown: choose from {', '.join(ONE_CUE_TASKS)}")
+            if task not in LIVE_TASKS:
+                raise ValueError(f"task {task!r} is unknown: choose from {', '.join(LIVE_TASKS)}")
         for name in ("tasks", "memories"):
             given = getattr(self, name)
             if not given or len(set(given)) != len(given):
@@ -143,7 +145,7 @@ def realtime_cells(options: DemoOptions) -> list[CellPlan]:
     count = max(1, round(options.realtime_s / USUAL_EPISODE_S / len(options.tasks)))
     cells = []
     for task in options.tasks:
-        scenarios = [Scenario(task, FIRST_REALTIME_SEED + i // 2, i % 2) for i in range(count)]
+        scenarios = some_scenarios(task, FIRST_REALTIME_SEED, count)
         episodes = tuple(PlannedEpisode(scenario, Mode.REALTIME) for scenario in scenarios)
         checkpoint = checkpoint_of(task, memory, options.weights, options.policy)
         cells.append(CellPlan(task, memory, checkpoint, episodes, "_realtime"))
@@ -151,10 +153,17 @@ def realtime_cells(options: DemoOptions) -> list[CellPlan]:
 
 
 def _lockstep_episodes(task: str, memory: str, options: DemoOptions, bag: bool) -> Iterator[PlannedEpisode]:
-    for i, scenario in enumerate(held_out_scenarios(task, options.episodes)):
-        yield PlannedEpisode(scenario, record=i < 2, bag=bag and i == 0)
-    for i, scenario in enumerate(held_out_scenarios(task, options.paused_episodes(memory), options.pause_s)):
+    cues = task_of(task).choices
+    for i, scenario in enumerate(held_out_scenarios(task, _whole(options.episodes, cues))):
+        yield PlannedEpisode(scenario, record=i < cues, bag=bag and i == 0)
+    paused = _whole(options.paused_episodes(memory), cues)
+    for i, scenario in enumerate(held_out_scenarios(task, paused, options.pause_s)):
         yield PlannedEpisode(scenario, record=i == 0)
+
+
+def _whole(episodes: int, cues: int) -> int:
+    """At least so many, with every cue equally often."""
+    return -(-episodes // cues) * cues
 
 
 def _simulated_s(cell: CellPlan) -> float:

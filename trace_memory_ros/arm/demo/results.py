@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.measure.statistics import Interval, bootstrap_interval, percentiles, wilson_interval
-
-BRANCH_NAMES = ("left", "right")
 
 
 class Mode(Enum):
@@ -22,9 +21,10 @@ class Mode(Enum):
     REALTIME = "realtime"
 
 
-def branch_name(branch: int) -> str:
-    """`left`, `right` or `none`, for people."""
-    return BRANCH_NAMES[branch] if branch in (0, 1) else "none"
+def branch_name(task: str, branch: int) -> str:
+    """What the task calls that answer, such as `left`, or `none`, for people."""
+    words = task_of(task).words
+    return words[branch] if branch in range(len(words)) else "none"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Camera strips: the same scene with either cue, from the cue to what each memory did at the branch."""
+"""Camera strips: the same scene with each cue, from the cue to what each memory did at the branch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.arm.demo.results import DemoResult, Frame, IllustratedEpisode, branch_name
+from trace_memory_ros.arm.sim.tasks.table import task_of
 
 _COMMON = (
     ("cue", "the cue is visible"),
@@ -57,7 +58,8 @@ def strips_of(result: DemoResult) -> list[Strip]:
     """A strip for each task of which an episode was recorded."""
     found = []
     for task in result.tasks:
-        rows = [_row(cue, recorded, result.memories) for cue in (0, 1) if (recorded := _recorded(task, cue, result))]
+        cues = ((cue, _recorded(task, cue, result)) for cue in range(task_of(task).choices))
+        rows = [_row(task, cue, recorded, result.memories) for cue, recorded in cues if recorded]
         if rows:
             found.append(Strip(task, _EXPLAINED.get(task, ""), [name for _, name in _COMMON], rows))
     return found
@@ -73,10 +75,10 @@ def _recorded(task: str, cue: int, result: DemoResult) -> dict[str, IllustratedE
     return found
 
 
-def _row(cue: int, recorded: dict[str, IllustratedEpisode], memories: tuple[str, ...]) -> Row:
+def _row(task: str, cue: int, recorded: dict[str, IllustratedEpisode], memories: tuple[str, ...]) -> Row:
     first = next(recorded[memory] for memory in memories if memory in recorded)
     shared = [_picture(first.frame(moment)) for moment, _ in _COMMON]
-    return Row(branch_name(cue), shared + [_end(recorded.get(memory)) for memory in memories])
+    return Row(branch_name(task, cue), shared + [_end(recorded.get(memory)) for memory in memories])
 
 
 def _end(recording: IllustratedEpisode | None) -> Picture:
@@ -84,7 +86,7 @@ def _end(recording: IllustratedEpisode | None) -> Picture:
         return Picture(None, missing="")
     episode = recording.episode
     word, mark = ("right", "✓") if episode.success else ("wrong", "✗")
-    went = "no branch" if episode.branch < 0 else f"went {branch_name(episode.branch)}"
+    went = "no branch" if episode.branch < 0 else f"went {branch_name(episode.task, episode.branch)}"
     return _picture(recording.frame("end"))._replace(word=word, note=f"{mark} {went}")
 
 

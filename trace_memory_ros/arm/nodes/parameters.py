@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trace_memory_ros.arm.sim.names import LIVE_TASKS, MOST_CHOICES
 from trace_memory_ros.nodes.parameters import AUTOSTART, DIAGNOSTICS_RATE, parameter, validate
 
 
@@ -11,9 +12,12 @@ from trace_memory_ros.nodes.parameters import AUTOSTART, DIAGNOSTICS_RATE, param
 class ArmSimNodeParameters:
     """Parameters of arm_sim_node."""
 
-    task: str = parameter("origin", "Delayed-evidence task.", choices=("origin", "colour"), changes="live")
+    task: str = parameter("origin", "Delayed-evidence task.", choices=LIVE_TASKS, changes="live")
     seed: int = parameter(0, "Scenario seed of the next episode.", limits=(0, 1_000_000_000), changes="live")
-    cue: int = parameter(0, "Correct branch of the next episode: 0 left, 1 right.", limits=(0, 1), changes="live")
+    cue: int = parameter(
+        0, "Evidence of the next episode; where there is one decision, its answer: 0 left, 1 right.",
+        limits=(0, MOST_CHOICES - 1), changes="live",
+    )  # fmt: skip
     extra_pause_s: float = parameter(
         0.0, "Red-lamp pause added between cue and branch in the next episode, simulated time.",
         unit="s", limits=(0.0, 3600.0), changes="live",

@@ -6,24 +6,15 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim import glyphs, layout
+from trace_memory_ros.arm.sim import layout
 from trace_memory_ros.arm.sim.events import Decoy
-from trace_memory_ros.arm.sim.model import (
-    CUE_RGBA,
-    HIDDEN_RGBA,
-    LAMP_GREEN_RGBA,
-    LAMP_RED_RGBA,
-    PART_DECOY_RGBA,
-    PHYSICS_STEP_S,
-    build_model,
-    dark_rgba,
-)
-from trace_memory_ros.arm.sim.names import ACTION_NAMES, ARMS, CAMERA_NAMES, DETAIL_TASKS, JOINT_NAMES, PERIOD_S
-from trace_memory_ros.arm.sim.referee import GREY
+from trace_memory_ros.arm.sim.fixtures import LAMP_GREEN_RGBA, LAMP_RED_RGBA
+from trace_memory_ros.arm.sim.model import PHYSICS_STEP_S, build_model
+from trace_memory_ros.arm.sim.names import ACTION_NAMES, ARMS, CAMERA_NAMES, JOINT_NAMES, PERIOD_S
 from trace_memory_ros.arm.sim.route import Route, plan
 from trace_memory_ros.arm.sim.sample import Outcome, RawSample
 from trace_memory_ros.arm.sim.scenario import Draws, Scenario
-from trace_memory_ros.arm.sim.sequence_referee import make_referee
+from trace_memory_ros.arm.sim.tasks.table import task_of
 
 FloatArray = NDArray[np.float64]
 
@@ -57,8 +48,7 @@ class ArmEnv:
         self._limits = self.model.jnt_range[joints].T
         self._part_at = int(self.model.joint("part").qposadr[0])
         self._cups = [self.model.site(f"{arm}_cup").id for arm in ARMS]
-        named = (self.model.geom(i) for i in range(self.model.ngeom))
-        self._cue_xy = {g.id: g.pos[:2].copy() for g in named if task in DETAIL_TASKS and g.name.startswith("panel")}
+        self._scene = task_of(task).scene(self.model)
         self._renderers: dict[int, mujoco.Renderer] = {}
         self._scenario: Scenario | None = None
         self._pictures: tuple[bytes, dict[str, NDArray[np.uint8]]] | None = None
@@ -71,8 +61,7 @@ class ArmEnv:
             )
         self._scenario = scenario
         self._draws = scenario.draws()
-        self._glyphs = glyphs.shapes_of(self.task, scenario.seed)
-        self._referee = make_referee(scenario)
+        self._referee = task_of(self.task).referee(scenario)
         self._route = plan(self.model, scenario)
         mujoco.mj_resetData(self.model, self.data)
         start = np.clip(self._route.points[0] + self._draws.start_offset, *self._limits)
@@ -80,7 +69,7 @@ class ArmEnv:
         self.data.ctrl[:] = start
         self._place_part(scenario)
         self._dress_scene(self._draws)
-        self._place_cue(scenario)
+        self._scene.place(self.data, scenario)
         self._goal = start.copy()
         self._rate = np.zeros_like(start)
         self._suction = np.zeros(len(ARMS), dtype=bool)
@@ -222,48 +211,15 @@ class ArmEnv:
         self._show_signals()
 
     def _show_signals(self) -> None:
-        rgba = self.model.geom_rgba
-        rgba[self.model.geom("lamp").id] = LAMP_RED_RGBA if self._referee.lamp_red else LAMP_GREEN_RGBA
-        if self.task != "origin":
-            self._light("panel", self._referee.panel, dark_rgba(self.task))
-        self._show_decoy(self._referee.decoy)
-
-    def _light(self, name: str, side: int, dark: tuple[float, ...]) -> None:
-        """Let panel or decoy show what says `side`, or be `dark` for GREY."""
-        rgba = self.model.geom_rgba
-        if self.task != "glyph":
-            rgba[self.model.geom(name).id] = dark if side == GREY else CUE_RGBA[side]
-            return
-        rgba[self.model.geom(name).id] = dark if side == GREY else glyphs.CARD_RGBA
-        for geom, colour in glyphs.colours(name, None if side == GREY else self._glyphs[side]).items():
-            rgba[self.model.geom(geom).id] = colour or HIDDEN_RGBA
-
-    def _show_decoy(self, decoy: Decoy | None) -> None:
-        geom = self.model.geom("decoy").id
-        if self.task != "origin":
-            self._light("decoy", GREY if decoy is None else decoy.side, HIDDEN_RGBA)
-            return
-        if decoy is None:
-            self.model.geom_rgba[geom] = HIDDEN_RGBA
-            return
-        self.model.geom_rgba[geom] = PART_DECOY_RGBA
-        self.model.geom_pos[geom] = (*(np.array(layout.BIN_XY[decoy.side]) + decoy.part_offset), layout.PART_HALF)
-        self.model.geom_quat[geom] = (np.cos(decoy.part_yaw / 2), 0, 0, np.sin(decoy.part_yaw / 2))
-        # The picture may be taken before the next physics step.
-        self.data.geom_xpos[geom] = self.model.geom_pos[geom]
-        mujoco.mju_quat2Mat(self.data.geom_xmat[geom], self.model.geom_quat[geom])
+        self._scene.paint("lamp", LAMP_RED_RGBA if self._referee.lamp_red else LAMP_GREEN_RGBA)
+        self._scene.show(self.data, self._referee)
 
     def _place_part(self, scenario: Scenario) -> None:
-        x, y = layout.BIN_XY[scenario.cue] if self.task == "origin" else layout.TRAY_XY
+        x, y = task_of(self.task).part_xy(scenario)
         dx, dy = self._draws.part_offset
         half_yaw = self._draws.part_yaw / 2
         pose = [x + dx, y + dy, layout.PART_HALF, np.cos(half_yaw), 0, 0, np.sin(half_yaw)]
         self.data.qpos[self._part_at : self._part_at + 7] = pose
-
-    def _place_cue(self, scenario: Scenario) -> None:
-        offset = scenario.cue_offset_m()
-        for geom, xy in self._cue_xy.items():
-            self.model.geom_pos[geom, :2] = xy + offset
 
     def _dress_scene(self, draws: Draws) -> None:
         for i, item in enumerate(draws.distractors):

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim.seeding import generator
-
-FloatArray = NDArray[np.float64]
+from trace_memory_ros.arm.sim.seeding import FloatArray, generator
 
 STATIONS = 3
 LONG_PAUSE_STATION = 1

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import mujoco
 
-from trace_memory_ros.arm.sim import glyphs, layout
-from trace_memory_ros.arm.sim.names import ARMS, TASK_NAMES
+from trace_memory_ros.arm.sim import layout
+from trace_memory_ros.arm.sim.fixtures import PART_RGBA
+from trace_memory_ros.arm.sim.names import ARMS
+from trace_memory_ros.arm.sim.tasks.table import task_of
 
 PHYSICS_STEP_S = 0.005
-DISTRACTOR_SHAPES = ("box", "cylinder", "sphere", "box", "cylinder", "sphere")
-
-PART_RGBA = "0.62 0.12 0.72 1"
-GREY_RGBA = (0.36, 0.36, 0.38, 1.0)
-LAMP_GREEN_RGBA = (0.05, 0.85, 0.15, 1.0)
-LAMP_RED_RGBA = (0.95, 0.06, 0.05, 1.0)
-PART_DECOY_RGBA = (*(float(c) for c in PART_RGBA.split()[:3]), 1.0)
-HIDDEN_RGBA = (0.0, 0.0, 0.0, 0.0)
-CUE_RGBA = ((0.05, 0.25, 0.95, 1.0), (1.0, 0.62, 0.0, 1.0))
 
 # axis in the link frame, range (rad), kp (N m / rad), kv (N m s / rad)
 _JOINTS = (
@@ -80,13 +73,12 @@ _PART = f"""\
 
 def build_model(task: str) -> mujoco.MjModel:
     """Compile the scene of `task`; raises ValueError for an unknown task."""
-    if task not in TASK_NAMES:
-        raise ValueError(f"unknown arm task {task!r}: choose one of {', '.join(TASK_NAMES)}")
     return mujoco.MjModel.from_xml_string(mjcf(task))
 
 
 def mjcf(task: str) -> str:
-    """MJCF text of the scene."""
+    """MJCF text of the scene; raises as `build_model`."""
+    what = task_of(task)
     arms = "".join(_arm(arm, 1 if arm == "left" else -1) for arm in ARMS)
     actuators = "".join(
         f'<position name="{arm}_joint_{i}" joint="{arm}_joint_{i}" kp="{kp}" kv="{kv}" ctrlrange="{limits}"/>'
@@ -100,8 +92,8 @@ def mjcf(task: str) -> str:
     )
     return f"""\
 <mujoco model="trace_memory_arm">
-{_HEADER}{_meshes(task)}  <worldbody>
-{_ROOM}    {_fixtures(task)}
+{_HEADER}{what.assets()}  <worldbody>
+{_ROOM}    {what.fixtures()}
     {arms}
 {_PART}  </worldbody>
   <equality>{welds}</equality>
@@ -147,96 +139,3 @@ def _arm(arm: str, side: int) -> str:
        </body>
       </body>
     </body>"""
-
-
-def panel_half(task: str) -> tuple[float, float]:
-    """Half the panel's sizes, m."""
-    return {"small_colour": layout.SMALL_PANEL_HALF, "glyph": glyphs.CARD_HALF}.get(task, layout.PANEL_HALF)
-
-
-def dark_rgba(task: str) -> tuple[float, ...]:
-    """What the panel is like while it shows nothing."""
-    return glyphs.CARD_RGBA if task == "glyph" else GREY_RGBA
-
-
-def _meshes(task: str) -> str:
-    return f"  <asset>{glyphs.mesh()}</asset>\n" if task == "glyph" else ""
-
-
-def _fixtures(task: str) -> str:
-    """Everything fixed to the table that the task needs, plus placeholders for distractors."""
-    parts = [_tray("bin_left", layout.BIN_XY[0]), _tray("bin_right", layout.BIN_XY[1])]
-    if task != "origin":
-        parts = [_tray("tray", layout.TRAY_XY)]
-        parts.append(_slab("panel", layout.PANEL_XY, panel_half(task), dark_rgba(task)))
-    if task == "glyph":
-        parts.append(glyphs.geoms("panel", layout.PANEL_XY, 0.012, " ".join(str(c) for c in HIDDEN_RGBA)))
-    parts.append(_lamp())
-    for name, (x, y) in zip(("target_left", "target_right"), layout.TARGET_XY, strict=True):
-        for suffix, radius, height, rgba in (
-            ("rim", layout.TARGET_RADIUS, 0.002, "0.25 0.28 0.33 1"),
-            ("face", layout.TARGET_RADIUS - 0.016, 0.003, "0.95 0.95 0.93 1"),
-        ):
-            parts.append(
-                f'<geom name="{name}_{suffix}" type="cylinder" pos="{x} {y} {height}" size="{radius} {height}"'
-                f' rgba="{rgba}"/>'
-            )
-    for i, (x, y, _) in enumerate(layout.STATION_XYZ, start=1):
-        parts.append(
-            f'<geom name="station_{i}" type="cylinder" pos="{x} {y} 0.002" size="0.05 0.002" rgba="0.42 0.47 0.50 1"/>'
-        )
-    # A pose of their own keeps the compiler from marking them as sharing the world's frame, which would pin them there.
-    for i, shape in enumerate(DISTRACTOR_SHAPES):
-        parts.append(
-            f'<geom name="distractor_{i}" type="{shape}" pos="0.1 0.6 {0.1 * i + 0.1}" size="0.03 0.03 0.03"/>'
-        )
-    parts.append(_decoy(task))
-    return "\n    ".join(parts)
-
-
-def _decoy(task: str) -> str:
-    """What looks like a cue for a moment, hidden until then; nothing can touch it."""
-    hidden = " ".join(str(c) for c in HIDDEN_RGBA)
-    if task == "origin":
-        half = layout.PART_HALF
-        return (
-            f'<geom name="decoy" type="box" pos="0.1 0.1 {half}" euler="0 0 0.1" size="{half} {half} {half}"'
-            f' material="part" rgba="{hidden}"/>'
-        )
-    (x, y), (dx, dy) = layout.DECOY_PANEL_XY, panel_half(task)
-    slab = f'<geom name="decoy" type="box" pos="{x} {y} 0.002" size="{dx} {dy} 0.003" material="glow" rgba="{hidden}"/>'
-    return slab + (glyphs.geoms("decoy", (x, y), 0.005, hidden) if task == "glyph" else "")
-
-
-def _slab(name: str, xy: tuple[float, float], half: tuple[float, float], rgba: tuple[float, ...]) -> str:
-    """A glowing rectangle in a dark frame."""
-    (x, y), (dx, dy) = xy, half
-    return (
-        f'<geom name="{name}_frame" type="box" pos="{x} {y} 0.004" size="{dx + 0.014} {dy + 0.014} 0.004"'
-        ' material="joint"/>'
-        f'<geom name="{name}" type="box" pos="{x} {y} 0.009" size="{dx} {dy} 0.003" {_glow(rgba)}/>'
-    )
-
-
-def _lamp() -> str:
-    (x, y), radius = layout.LAMP_XY, layout.LAMP_RADIUS
-    return (
-        f'<geom type="cylinder" pos="{x} {y} 0.006" size="{radius + 0.014} 0.006" material="joint"/>'
-        f'<geom name="lamp" type="cylinder" pos="{x} {y} 0.01" size="{radius} 0.01" {_glow(LAMP_GREEN_RGBA)}/>'
-    )
-
-
-def _glow(rgba: tuple[float, ...]) -> str:
-    return f'material="glow" rgba="{" ".join(str(c) for c in rgba)}"'
-
-
-def _tray(name: str, xy: tuple[float, float]) -> str:
-    x, y = xy
-    half, wall = layout.BIN_HALF, 0.006
-    sides = "".join(
-        f'<geom type="box" pos="{x + dx * half} {y + dy * half} 0.02" '
-        f'size="{wall if dx else half} {wall if dy else half} 0.02" rgba="0.22 0.30 0.36 1"/>'
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))
-    )
-    floor = f'<geom name="{name}" type="box" pos="{x} {y} 0.002" size="{half} {half} 0.002" rgba="0.38 0.46 0.52 1"/>'
-    return floor + sides

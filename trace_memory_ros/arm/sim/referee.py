@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,19 +11,18 @@ from numpy.typing import NDArray
 from trace_memory_ros.arm.sim import layout
 from trace_memory_ros.arm.sim.events import Decoy
 from trace_memory_ros.arm.sim.sample import Outcome
-from trace_memory_ros.arm.sim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from trace_memory_ros.arm.sim.scenario import Scenario
 
 Position = NDArray[np.float64]
 
 STATION_NAMES = tuple(f"station_{i}" for i in range(1, len(layout.STATION_XYZ) + 1))
-STAGES = ("picked", *STATION_NAMES, "branch", "target", "placed")
 GREY = -1
 ZONES = {
     **{name: np.array(xyz) for name, xyz in zip(STATION_NAMES, layout.STATION_XYZ, strict=True)},
     "branch": np.array(layout.BRANCH_XYZ),
 }
-_AFTER_RELEASE_S = 0.5
-_AFTER_BRANCH_S = 8.0
 
 
 class Referee(ABC):
@@ -133,54 +133,3 @@ class Referee(ABC):
         distance = float(np.linalg.norm(cup - self._stop_centre))
         self._nearest_m = min(self._nearest_m, distance)
         self.safeguard_stop = self.lamp_red and distance > self._nearest_m + self.leaving_m
-
-
-class PartReferee(Referee):
-    """One cue: the part is picked, carried round, and the first target that it enters is the branch."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario, STAGES)
-        draws = scenario.draws()
-        self._cue_off_s = np.inf if scenario.cue_stays else draws.cue_off_s
-        self._pause_at_branch_s = draws.branch_pause_s
-        self._branch_s = np.inf
-        self._released_s = np.inf
-        self._light_panel()
-
-    def _follow(self, cup: Position, part: Position, holding: bool) -> None:
-        self._stages["picked"] |= holding
-        if self._stages["picked"]:
-            self._visit_zones(cup)
-        self._follow_part(part, holding)
-
-    def _branch_pause_s(self) -> float:
-        return self._pause_at_branch_s
-
-    def _show(self, cup: Position, holding: bool) -> None:
-        if not self.cue_visible:
-            return
-        if self.scenario.task == "origin":
-            self.cue_visible = not (holding and abs(cup[1]) < layout.MERGED_Y)
-        else:
-            self.cue_visible = self._time_s < self._cue_off_s
-        self._light_panel()
-
-    def _light_panel(self) -> None:
-        lit = self.scenario.task != "origin" and self.cue_visible
-        self.panel = self.scenario.cue if lit else GREY
-
-    def _follow_part(self, part: Position, holding: bool) -> None:
-        cue = self.scenario.cue
-        if not self.visits and self._stages["picked"] and part[2] < layout.TARGET_HEIGHT:
-            distances = [float(np.hypot(*(part[:2] - np.array(xy)))) for xy in layout.TARGET_XY]
-            if min(distances) < layout.TARGET_RADIUS:
-                self.visits.append(int(np.argmin(distances)))
-                self._branch_s = self._time_s
-                self._stages["target"] = self.visits[0] == cue
-        if self.visits and not holding and self._released_s == np.inf:
-            self._released_s = self._time_s
-            near = np.hypot(*(part[:2] - np.array(layout.TARGET_XY[cue]))) < layout.TARGET_RADIUS
-            self._stages["placed"] = bool(near)
-
-    def _over(self) -> bool:
-        return self._time_s >= min(self._released_s + _AFTER_RELEASE_S, self._branch_s + _AFTER_BRANCH_S)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from trace_memory_ros.arm.sim import layout
 from trace_memory_ros.arm.sim.kinematics import solve_down
 from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.arm.sim.waypoints import Waypoint, left_turns, waypoints
+from trace_memory_ros.arm.sim.tasks.table import task_of
+from trace_memory_ros.arm.sim.waypoints import Waypoint
 
 FloatArray = NDArray[np.float64]
 
@@ -49,8 +50,8 @@ class Route:
 
 def plan(model: mujoco.MjModel, scenario: Scenario) -> Route:
     """Route of a scenario; on its first lap it does not depend on the number of laps."""
-    way = waypoints(scenario)
-    turns = left_turns(scenario.task)
+    task = task_of(scenario.task)
+    way, turns = task.way(scenario), task.left_turns
     offsets = _offsets(way, scenario.draws().waypoint_seed)
     right = np.stack([_right_pose(model, w.cup_xyz, w.turn) for w in way])
     segments = [

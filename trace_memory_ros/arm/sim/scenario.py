@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import colorsys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim import events, layout
-from trace_memory_ros.arm.sim.model import DISTRACTOR_SHAPES
-from trace_memory_ros.arm.sim.names import DETAIL_TASKS, JOINT_NAMES, TASK_NAMES
-from trace_memory_ros.arm.sim.seeding import generator
-
-FloatArray = NDArray[np.float64]
+from trace_memory_ros.arm.sim import events
+from trace_memory_ros.arm.sim.fixtures import DISTRACTOR_SHAPES
+from trace_memory_ros.arm.sim.names import JOINT_NAMES, TASK_NAMES
+from trace_memory_ros.arm.sim.seeding import FloatArray, generator
+from trace_memory_ros.arm.sim.tasks.table import task_of
 
 BASE_TIMEOUT_S = 45.0
 LAP_TIMEOUT_S = 30.0
-CUE_TIMEOUT_S = 8.0
 MAX_LAPS = 32
 NOISE_KEEP = 0.5
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One episode's parameters; a scenario and its `counterfactual()` are a pair.
+    """One episode's parameters; scenarios that differ in nothing but the cue are counterfactual twins.
 
-    cue: 0 left, 1 right; where there is one cue, the correct branch. extra_pause_s: added to the red lamp at the second
-    station (first lap), long after the cue is gone. noise_std_rad: executed-action noise for demonstrations; None draws
-    it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after the cue.
-    cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the second
-    station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, nothing has to be
-    remembered. Raises ValueError for a value outside its range.
+    cue: which of the task's `choices`; where there is one decision, its answer. extra_pause_s: added to the red lamp at
+    the second station (first lap), long after the cue is gone. noise_std_rad: executed-action noise for demonstrations;
+    None draws it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after
+    the cue. cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the
+    second station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, nothing has
+    to be remembered. Raises ValueError for a value outside its range.
     """
 
     task: str
@@ -48,8 +45,9 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
             raise ValueError(f"Scenario.task is {self.task!r}: choose one of {', '.join(TASK_NAMES)}")
-        if self.cue not in (0, 1):
-            raise ValueError(f"Scenario.cue is {self.cue!r}: use 0 (left) or 1 (right)")
+        choices = task_of(self.task).choices
+        if self.cue not in range(choices):
+            raise ValueError(f"Scenario.cue is {self.cue!r}: use 0 to {choices - 1} for task {self.task!r}")
         if self.seed < 0:
             raise ValueError(f"Scenario.seed is {self.seed}: use a number >= 0")
         if not (np.isfinite(self.extra_pause_s) and self.extra_pause_s >= 0):
@@ -68,8 +66,9 @@ class Scenario:
     def _check_cues(self) -> None:
         cues = tuple(self.cues) or (self.cue,)
         object.__setattr__(self, "cues", cues)
-        if not set(cues) <= {0, 1} or len(cues) > events.MAX_CUES:
-            raise ValueError(f"Scenario.cues is {cues}: use 1 to {events.MAX_CUES} cues, each 0 (left) or 1 (right)")
+        choices = task_of(self.task).choices
+        if not set(cues) <= set(range(choices)) or len(cues) > events.MAX_CUES:
+            raise ValueError(f"Scenario.cues is {cues}: use 1 to {events.MAX_CUES} cues, each 0 to {choices - 1}")
         if cues[0] != self.cue:
             raise ValueError(f"Scenario.cues is {cues} but cue is {self.cue}: the first of cues must equal cue")
         if self.task != "sequence" and len(cues) > 1:
@@ -84,19 +83,24 @@ class Scenario:
 
     @property
     def answers(self) -> tuple[int, ...]:
-        """Branches that are correct, in order: the newest cues."""
-        return self.cues if self.overwrite is None else self.overwrite
+        """What is right at each decision, in order."""
+        return task_of(self.task).answers(self)
 
     @property
     def timeout_s(self) -> float:
         """Simulated seconds after which an unfinished episode ends."""
-        cues_s = CUE_TIMEOUT_S * len(self.cues) if self.task == "sequence" else 0.0
-        return BASE_TIMEOUT_S + self.extra_pause_s + LAP_TIMEOUT_S * (self.laps - 1) + cues_s
+        extra_s = task_of(self.task).extra_s(self)
+        return BASE_TIMEOUT_S + self.extra_pause_s + LAP_TIMEOUT_S * (self.laps - 1) + extra_s
+
+    def twins(self) -> tuple[Scenario, ...]:
+        """The same episode with each cue in turn, its own among them."""
+        task = task_of(self.task)
+        return tuple(task.with_cue(self, cue) for cue in range(task.choices))
 
     def counterfactual(self) -> Scenario:
-        """The same episode with every cue the other way."""
-        overwrite = None if self.overwrite is None else tuple(1 - cue for cue in self.overwrite)
-        return replace(self, cue=1 - self.cue, cues=tuple(1 - cue for cue in self.cues), overwrite=overwrite)
+        """The same episode with the next cue, the other way where there are two."""
+        twins = self.twins()
+        return twins[(self.cue + 1) % len(twins)]
 
     def draws(self) -> Draws:
         """Everything random of this episode, from task and seed alone."""
@@ -107,12 +111,6 @@ class Scenario:
         pauses = np.concatenate([[self.draws().station_pause_s], events.later_pauses(self.task, self.seed, self.laps)])
         pauses[0, events.LONG_PAUSE_STATION] += self.extra_pause_s
         return pauses
-
-    def cue_offset_m(self) -> FloatArray:
-        """How far off the panel's place a small cue lies in this scene `(2,)`; large ones always lie there."""
-        if self.task not in DETAIL_TASKS:
-            return np.zeros(2)
-        return generator(self.task, self.seed, "panel").uniform(-1.0, 1.0, 2) * layout.SMALL_CUE_REACH
 
     def decoy_events(self) -> tuple[events.Decoy, ...]:
         """The decoys of this episode, from task, seed and laps alone."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_memory_ros.arm.sim.names import TASK_NAMES
+
+FloatArray = NDArray[np.float64]
 
 # A purpose's place is part of its seeding: append only.
 _PURPOSES = ("episode", "noise", "laps", "decoys", "show", "mix", "glyph", "panel")
