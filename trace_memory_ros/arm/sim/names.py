@@ -12,7 +12,7 @@ ONE_CUE_TASKS: tuple[str, ...] = ("origin", "colour")
 """Pick a part, remember one cue, place it left or right; checkpoints of these are shipped."""
 DETAIL_TASKS: tuple[str, ...] = ("small_colour", "glyph")
 """As `colour`, with a cue that is small in the image."""
-WATCHED_TASKS: tuple[str, ...] = ()
+WATCHED_TASKS: tuple[str, ...] = ("cups",)
 """The cue is not in the first frame: nothing tells before it is shown, and nothing afterwards."""
 LIVE_TASKS: tuple[str, ...] = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 """What the demo and the simulated arm's node play."""
