@@ -1,0 +1,1 @@
+"""Memories that tick without end."""
