@@ -1,5 +1,6 @@
 """Closed-loop episodes: the renderer is released whatever happens, and the expert can lead in."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from trace_memory_ros.arm import closed_loop
 from trace_memory_ros.arm.closed_loop import ClosedLoop, EpisodeOutcome, figures_of, run_episodes
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.policies import families
+from trace_memory_ros.runtime.checkpoint import load, save
+from trace_memory_ros.vision.encoder import ContentEncoder
 
 CHECKPOINT = Path(__file__).parents[2] / "weights" / "colour_none"
 SCENARIO = Scenario(task="colour", seed=200_000, cue=1)
@@ -41,3 +45,24 @@ def test_the_expert_leads_in_and_the_policy_follows_along() -> None:
 def test_no_episode_has_no_figures() -> None:
     with pytest.raises(ValueError, match="0 trials"):
         figures_of([])
+
+
+def test_memory_and_policy_with_the_same_eyes_look_once_a_tick(tmp_path: Path) -> None:
+    loaded = load(CHECKPOINT)
+    config, options = loaded.config, loaded.policy.options
+    policy = families.family("act").build(options)
+    policy.load_state_dict(loaded.tensors_of("policy."))
+    seen = replace(config.observation, thumbnail_px=options["image_px"])
+    eyes = replace(config.encoder, thumbnail_px=options["image_px"], backbone=policy.backbone.config, shared=True)
+    encoder = ContentEncoder(eyes, policy.backbone)
+    kept = {name: tensor for name, tensor in loaded.tensors.items() if not name.startswith("encoder.")}
+    kept |= {f"encoder.{name}": tensor for name, tensor in encoder.state_dict().items()}
+    save(tmp_path, replace(config, observation=seen, encoder=eyes), kept)
+    with ClosedLoop(CHECKPOINT, "colour") as apart:
+        assert not apart.one_pass
+    with ClosedLoop(tmp_path, "colour") as loop:
+        assert loop.one_pass
+        loop.period_s, looks = 2.0, []  # an episode of few ticks
+        for one in (loop.runtime.model.encoder.vision, loop.policy.eyes):
+            one.register_forward_hook(lambda *_: looks.append(1))
+        assert loop.run(SCENARIO).ticks == len(looks)

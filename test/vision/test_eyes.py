@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from learning.synthetic import BRANCH_TICK, TICKS, design, pair
+from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning import build
@@ -23,7 +24,9 @@ from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.checkpoint import CheckpointError, load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
-from trace_memory_ros.vision import weights
+from trace_memory_ros.vision import registry, weights
+from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.one_look import share
 
 LITE = EyesSection("efficientnet_lite0", px=40)
 OPTIONS: dict[str, dict[str, int]] = {"act": {}, "diffusion": {"execute": 2}}
@@ -139,6 +142,36 @@ def test_memory_that_sees_what_its_policy_sees(
     agent.policy.backbone.register_forward_hook(lambda *_: passes.append(1))
     agent.losses(builder.build([0, 1], [1.0, 1.0], [np.arange(3)] * 2))
     assert len(passes) == 2, "one for the writes, one for the reads of both"
+    agree = [_acted(tmp_path, observations(builder), shared) for shared in (False, True)]
+    np.testing.assert_array_equal(*(actions for actions, _ in agree))
+    assert [count for _, count in agree] == [16, 8], "a look of either, then one for both"
+
+
+def _acted(folder: Path, seen: list[Observation], shared: bool) -> tuple[NDArray[Any], int]:
+    """What a checkpoint's policy does on its memory's conditions in one process, and how often anyone looked."""
+    runtime, checkpoint = MemoryRuntime.from_checkpoint(folder), load(folder)
+    runner = families.family("act").load(checkpoint.policy.options, checkpoint.tensors_of("policy."))
+    eyes, looks = [runtime.model.encoder.vision, runner.eyes], []
+    assert not shared or share(*eyes)
+    for one in eyes:
+        one.register_forward_hook(lambda *_: looks.append(1))
+    actions = [runner.act(observation, runtime.tick(observation)[0]) for observation in seen]
+    return np.stack(actions), len(looks)
+
+
+def test_a_look_is_kept_for_the_same_pixels_and_the_same_weights_alone() -> None:
+    torch.manual_seed(0)
+    one, other = (registry.untrained(BackboneConfig("small"), 32) for _ in range(2))
+    assert not share(one, other), "other weights"
+    other.load_state_dict(one.state_dict())
+    assert not share(one, registry.untrained(BackboneConfig("small"), 16))
+    assert share(one, other)
+    images = torch.rand(1, 2, 3, 32, 32)
+    with torch.no_grad():
+        looked = one.features(images)
+        assert other.features(images.clone()) is looked
+        images[0, 0, 0, 0, 0] = 1.0 - images[0, 0, 0, 0, 0]
+        assert not torch.equal(other.features(images).tokens, looked.tokens), "changed in place"
 
 
 def test_cameras_of_unlike_sizes(tmp_path: Path) -> None:

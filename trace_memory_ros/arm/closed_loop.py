@@ -19,6 +19,7 @@ from trace_memory_ros.policies.base import check_actions
 from trace_memory_ros.policies.families import family
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.vision.one_look import share
 
 FIRST_EVALUATION_SEED = 200_000
 """Seeds from here on are never trained or validated on."""
@@ -41,7 +42,8 @@ class EpisodeOutcome:
 class ClosedLoop:
     """A checkpoint's memory and policy, ready to be run through episodes of its task.
 
-    A context manager: leaving it, by an error too, releases the simulator's renderer.
+    A context manager: leaving it, by an error too, releases the simulator's renderer. one_pass: memory and policy see
+    with the same backbone, which looks at a tick's images once for both.
     """
 
     def __init__(self, checkpoint: Path, task: str) -> None:
@@ -49,6 +51,8 @@ class ClosedLoop:
         policy = loaded.policy
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
         self.policy = family(policy.family).load(policy.options, loaded.tensors_of("policy."))
+        encoder, eyes = self.runtime.model.encoder, getattr(self.policy, "eyes", None)
+        self.one_pass = encoder.config.shared and eyes is not None and share(encoder.vision, eyes)
         check_actions(self.policy.action_names, ACTION_NAMES, f"the simulated arm of task {task}")
         self._order = [self.policy.action_names.index(name) for name in ACTION_NAMES]
         self.observer = LockstepObserver(loaded.config.observation)

@@ -18,6 +18,7 @@ from trace_memory_ros.policies.adapters import ConditionShape
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike, check_condition
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.receding import RecedingHorizon
+from trace_memory_ros.vision.base import VisualBackbone
 
 
 class ChunkRunner:
@@ -29,6 +30,14 @@ class ChunkRunner:
         self.policy = policy.eval()
         self.action_names: tuple[str, ...] = policy.config.action_names
         self.condition: ConditionShape = policy.config.condition
+
+    @property
+    def eyes(self) -> VisualBackbone | None:
+        """What it sees with, where a memory may share that."""
+        try:
+            return self.policy.backbone
+        except ValueError:
+            return None
 
     @classmethod
     def build(cls, options: Mapping[str, object]) -> ChunkModule:

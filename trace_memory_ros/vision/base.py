@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trace_memory_ros.vision.config import BackboneConfig
+
+if TYPE_CHECKING:
+    from trace_memory_ros.vision.one_look import OneLook
 
 
 class Features(NamedTuple):
@@ -33,7 +36,8 @@ class VisualBackbone(nn.Module):
 
     config: what it was built from. px: side of the images that it is made for; others may work. width: d. Always in
     evaluation mode, since what a batch norm has averaged is part of the weights: features of an image depend on that
-    image alone. The same weights and pixels give the same features in training and live.
+    image alone. The same weights and pixels give the same features in training and live. one_look: what another
+    backbone of the same weights has just seen, where `one_look.share` was called.
     """
 
     width: int
@@ -42,6 +46,7 @@ class VisualBackbone(nn.Module):
         super().__init__()
         self.config = config
         self.px = px
+        self.one_look: OneLook | None = None
 
     def token_grid(self, px: int) -> tuple[int, int]:
         """Rows and columns of the tokens of an image `px` wide and high; K is their product."""
@@ -61,6 +66,9 @@ class VisualBackbone(nn.Module):
 
     def features(self, images: Tensor) -> Features:
         """Features of images with any leading dimensions `(..., 3, h, w)`: tokens `(..., K, d)`, pooled `(..., d)`."""
+        return self._features(images) if self.one_look is None else self.one_look.features(images, self._features)
+
+    def _features(self, images: Tensor) -> Features:
         found = self(images.flatten(0, -4))
         return Features(*(part.reshape(*images.shape[:-3], *part.shape[1:]) for part in found))
 
