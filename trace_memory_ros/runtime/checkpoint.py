@@ -77,14 +77,17 @@ def save(
 ) -> str:
     """Write a checkpoint and return its model_id.
 
-    float16 rounds float32 weights; statistics (`normaliser.`, names that end in `_mean` or `_std`, single numbers) and
-    tensors of other types are kept as they are. Each file is replaced whole, and `load` notices when only one of them
-    was. Raises CheckpointError for a non-finite tensor.
+    float16 rounds float32 weights; statistics (`normaliser.`, names that end in `_mean` or `_std`, single numbers),
+    tensors of other types and those of another library's policy (`config.kept_whole`) are kept as they are. Each file
+    is replaced whole, and `load` notices when only one of them was. Raises CheckpointError for a non-finite tensor.
     """
     if storage not in ("float16", "float32"):
         raise CheckpointError(f"storage = {storage!r}: must be 'float16' or 'float32'")
     path = Path(folder)
-    stored = {name: _stored(name, tensors[name], storage) for name in sorted(tensors)}
+    whole = config.kept_whole
+    stored = {
+        name: _stored(name, tensors[name], "float32" if name.startswith(whole) else storage) for name in sorted(tensors)
+    }
     _check_finite(stored, path / WEIGHTS, "train again, or save with storage='float32' if it is only too large")
     weights = pack_tensors(stored)
     values = {**config.to_dict(), HASH_KEY: hashlib.sha256(weights).hexdigest()}

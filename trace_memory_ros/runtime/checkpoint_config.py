@@ -20,6 +20,8 @@ SCHEMA = 2
 READABLE = (1, SCHEMA)
 OPTIONAL = ("signature_window", "policy", "training", "actions")
 MAX_DEPTH = 4
+LEROBOT = "lerobot"
+"""The policy family, and the visual backbone, of LeRobot's policies."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,12 @@ class CheckpointConfig:
         if self.policy is not None and "backbone" in self.policy.options:
             found.append(BackboneConfig.from_dict(self.policy.options["backbone"], "policy.options.backbone"))
         return tuple({one.weights_sha256: one for one in found if one.frozen}.values())
+
+    @property
+    def kept_whole(self) -> tuple[str, ...]:
+        """What tensors begin with whose float32 is never rounded: another library's policy acts as it did there."""
+        policy = () if self.policy is None or self.policy.family != LEROBOT else ("policy.",)
+        return (*policy, "encoder.vision.") if self.encoder.backbone.name == LEROBOT else policy
 
     @property
     def signature_dim(self) -> int:

@@ -14,6 +14,7 @@ BUILT_IN = {
     "small": "trace_memory_ros.vision.small:SmallBackbone",
     "resnet18": "trace_memory_ros.vision.resnet:ResNet18",
     "efficientnet_lite0": "trace_memory_ros.vision.efficientnet:EfficientNetLite0",
+    "lerobot": "trace_memory_ros.vision.lerobot:LerobotBackbone",
     "timm": "trace_memory_ros.vision.timm:TimmBackbone",
 }
 

@@ -1,4 +1,4 @@
-"""The family `lerobot`: a checkpoint's memory with a LeRobot policy that lies in a folder of its own."""
+"""The family `lerobot`: a LeRobot policy that lies in a folder of its own, or was trained with its memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from trace_memory_ros.policies.families import PolicyFamily
+from trace_memory_ros.policies.families import PolicyFamily, UnknownFamily
+from trace_memory_ros.policies.lerobot.chunks import BuiltChunks
+from trace_memory_ros.policies.lerobot.config import LerobotConfig
+from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, NothingToShare
 from trace_memory_ros.policies.lerobot.files import read_config
 from trace_memory_ros.policies.lerobot.runner import LerobotRunner
 
@@ -16,10 +19,15 @@ FOLDER, HASHES = "folder", ("adapter_sha256", "base_sha256")
 
 
 def run(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> LerobotRunner:
-    """The policy that `options` name: folder, and the two hashes that its `adapter.yaml` gave when it was named.
+    """The policy that `options` name: one that was trained here, or a folder and the two hashes that its `adapter.yaml`
+    gave when it was named.
 
-    Raises ValueError where options are missing, or the folder holds another policy by now.
+    Raises ValueError where options are missing or tensors do not fit, or the folder holds another policy by now.
     """
+    if FOLDER not in options and "lerobot" in options:
+        module = BuiltChunks(LerobotConfig(**options))
+        module.load_state_dict(dict(tensors))
+        return LerobotRunner(module.eval().checkpoint, _eyes_of(module))
     missing = [key for key in (FOLDER, *HASHES) if key not in options]
     if missing or tensors:
         raise ValueError(
@@ -42,4 +50,21 @@ def options_of(folder: str | Path) -> dict[str, Any]:
     return {FOLDER: str(Path(folder).resolve()), **{key: config[key] for key in HASHES}}
 
 
-LEROBOT = PolicyFamily("lerobot", run)
+def config(**options: Any) -> LerobotConfig:
+    """What is trained. Raises UnknownFamily for a policy in a folder of its own, which was trained elsewhere."""
+    if FOLDER in options:
+        raise UnknownFamily(
+            f"the LeRobot policy in {options[FOLDER]} was trained elsewhere and can be run here, not trained: name "
+            "LeRobot's pretrained_model as policy.options.base"
+        )
+    return LerobotConfig(**options)
+
+
+def _eyes_of(module: BuiltChunks) -> LerobotEyes | None:
+    try:
+        return module.eyes
+    except NothingToShare:
+        return None
+
+
+LEROBOT = PolicyFamily("lerobot", run, config, BuiltChunks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike
+from trace_memory_ros.policies.lerobot.eyes import LerobotEyes
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
 from trace_memory_ros.policies.lerobot.policy import memory_batch
 from trace_memory_ros.policies.lerobot.prefix import EXPERTS
 from trace_memory_ros.policies.runner import readout_of
+from trace_memory_ros.vision.base import VisualBackbone
 
 IMAGES = "observation.images."
 
@@ -22,10 +25,11 @@ class LerobotRunner:
     """Runs a `MemoryPolicy` between LeRobot's processors, at batch 1; chunks are executed as LeRobot's queues do.
 
     Camera `name` of an observation is LeRobot's `observation.images.name`. Raises ValueError for a policy that takes an
-    environment state, and for a vision-language-action policy without a task.
+    environment state, and for a vision-language-action policy without a task. eyes: what a memory may share; where one
+    does, LeRobot takes the features of the memory's look.
     """
 
-    def __init__(self, checkpoint: LerobotCheckpoint) -> None:
+    def __init__(self, checkpoint: LerobotCheckpoint, eyes: LerobotEyes | None = None) -> None:
         if checkpoint.policy.config.env_state_feature:
             raise ValueError("the policy takes an environment state, which observations do not have: train on cameras")
         if checkpoint.policy.base.name in EXPERTS and not checkpoint.task:
@@ -34,6 +38,7 @@ class LerobotRunner:
                 "as LerobotCheckpoint(..., task='put the part back')"
             )
         self.checkpoint = checkpoint
+        self._eyes = eyes
         self.policy = checkpoint.policy.eval()
         self.action_names = checkpoint.action_names
         self.condition = self.policy.options.condition
@@ -42,6 +47,11 @@ class LerobotRunner:
     def from_folder(cls, folder: str | Path) -> LerobotRunner:
         """What `lerobot_files.save` wrote. Raises LerobotCheckpointError, LerobotMissing."""
         return cls(load(folder))
+
+    @property
+    def eyes(self) -> VisualBackbone | None:
+        """What it sees with, where a memory may share that."""
+        return None if self._eyes is None else self._eyes.backbone
 
     def reset(self) -> None:
         self.policy.reset()
@@ -55,8 +65,17 @@ class LerobotRunner:
         memory = memory_batch(readout_of(condition, self.condition))
         told = {"task": [self.checkpoint.task]} if self.checkpoint.task else {}
         batch = self.checkpoint.preprocessor({**self._seen(observation), **memory, **told})
-        action: Tensor = self.checkpoint.postprocessor(self.policy.select_action(batch))
+        with self._looking(observation):
+            action: Tensor = self.checkpoint.postprocessor(self.policy.select_action(batch))
         return action[0].numpy().astype(np.float32)
+
+    def _looking(self, observation: ObservationLike) -> AbstractContextManager[None]:
+        """Where a memory shares the eyes, LeRobot takes their features of this observation."""
+        eyes = self._eyes
+        if eyes is None or eyes.backbone.one_look is None:
+            return nullcontext()
+        pictures = np.stack([observation.images[name] for name in eyes.cameras])
+        return eyes.giving(lambda: eyes.backbone.features(_pixels(pictures)[None]))
 
     def _seen(self, observation: ObservationLike) -> dict[str, Tensor]:
         if observation.state is None:
@@ -74,5 +93,9 @@ class LerobotRunner:
                     f"{key}: the policy takes {tuple(feature.shape)}, the observation's image is {image.shape}: set "
                     "the observation's image size to the policy's"
                 )
-            batch[key] = torch.from_numpy(image).permute(2, 0, 1).float().div_(255.0)[None]
+            batch[key] = _pixels(image)[None]
         return batch
+
+
+def _pixels(images: NDArray[np.uint8]) -> Tensor:
+    return torch.from_numpy(images).movedim(-1, -3).float().div_(255.0)
