@@ -163,6 +163,8 @@ def test_a_live_robot_is_looked_at(domain_id: int, tmp_path: Path) -> None:
 def consult(robot: Robot, domain_id: int, checkpoint: Path, broken: bool) -> tuple[int, str]:
     """Exit code and words of the doctor, about a robot that publishes meanwhile."""
     command = [sys.executable, "-m", "trace_memory_ros.cli.main", "doctor", str(checkpoint)]
+    if not broken:  # by the checkpoint's own names, as robot.launch.py takes them
+        command += ["--streams", "overhead: /clinic/camera/overhead/image_raw"]
     environment = {**os.environ, **private_environment(domain_id)}
     with subprocess.Popen(
         [*command, "--seconds", "2", "--namespace", "clinic"], stdout=subprocess.PIPE, text=True, env=environment

@@ -12,6 +12,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to listen (default: 5)")
     parser.add_argument("--namespace", default="", help="namespace that the nodes would run in")
     parser.add_argument("--remap", nargs="+", default=(), metavar="OLD:=NEW", help="topics, renamed as for the nodes")
+    parser.add_argument("--streams", default="", help="topics by the checkpoint's names, as robot.launch.py takes them")
     parser.add_argument(
         "--reliability", choices=("best_effort", "reliable"), default="best_effort", help="the nodes' parameter"
     )
@@ -25,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from trace_memory_ros.nodes.doctor.listen import listen
     from trace_memory_ros.nodes.memory.findings import Level
     from trace_memory_ros.nodes.policy.loading import actions_of, load_policy
+    from trace_memory_ros.nodes.robot_topics import RobotTopics
     from trace_memory_ros.runtime import checkpoint
     from trace_memory_ros.runtime.shipped import find_checkpoint
 
@@ -33,7 +35,9 @@ def run(args: argparse.Namespace) -> int:
     loaded = checkpoint.load(find_checkpoint(args.checkpoint))
     observation = loaded.config.observation
     actions = actions_of(loaded, load_policy(loaded), args.actions) if loaded.config.policy else None
-    seen = listen(observation, actions, args.seconds, args.namespace, args.remap)
+    given = RobotTopics.of_checkpoint(args.checkpoint).remaps(args.streams) if args.streams else ()
+    remaps = [*(f"{old}:={new}" for old, new in given), *args.remap]
+    seen = listen(observation, actions, args.seconds, args.namespace, remaps)
     rows = judged(seen, observation, actions, args.reliability)
     print(table(rows))
     wrong = sum(row.level == Level.ERROR for row in rows)
