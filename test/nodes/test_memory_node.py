@@ -163,7 +163,7 @@ def test_an_image_with_too_few_bytes_is_named(robot: Robot, node: NodeProcess) -
 
 def test_a_silent_camera_makes_ticks_stale_but_never_stops_them(robot: Robot, node: NodeProcess) -> None:
     good, _ = robot.tick(1)
-    logged = node.log.count("'camera/right_wrist/image_raw' is older than 250 ms")
+    logged = node.log.count("'/memory/camera/right_wrist/image_raw' is older than 250 ms")
     statuses = [robot.tick(seed, skip=("right_wrist",))[0].status for seed in range(2, 7)]
     assert statuses == [OK, OK, STALE, STALE, STALE]
     condition, record = robot.answer(robot.now_ns)
@@ -171,8 +171,8 @@ def test_a_silent_camera_makes_ticks_stale_but_never_stops_them(robot: Robot, no
     assert arrays(condition) != arrays(good)
     assert list(record.input_stale) == [False, False, True, False]
     assert record.input_ages_ms[2] == 500.0
-    node.wait_log("'camera/right_wrist/image_raw' is older than 250 ms", PATIENCE_S)
-    assert node.log.count("'camera/right_wrist/image_raw' is older than 250 ms") == logged + 1
+    node.wait_log("'/memory/camera/right_wrist/image_raw' is older than 250 ms", PATIENCE_S)
+    assert node.log.count("'/memory/camera/right_wrist/image_raw' is older than 250 ms") == logged + 1
     condition, record = robot.tick(7)
     assert condition.status == OK
     assert condition.tick == 6
@@ -233,7 +233,8 @@ def test_diagnostics_are_good_while_all_is_and_name_every_stream(robot: Robot) -
 
 def test_a_camera_that_never_begins_is_an_error(robot: Robot) -> None:
     send = lambda: robot.tick(1, skip=("right_wrist",))  # noqa: E731
-    wait_says(robot, ERROR, "'camera/right_wrist/image_raw' yet; it has a publisher", part="right_wrist", tick=send)
+    words = "'/memory/camera/right_wrist/image_raw' yet; it has a publisher"
+    wait_says(robot, ERROR, words, part="right_wrist", tick=send)
     wait_says(robot, ERROR, "condition INVALID", part="condition", tick=send)
     wait_says(robot, ERROR, "", tick=send)
 

@@ -68,6 +68,23 @@ def test_refused_samples_are_a_warning_and_in_a_row_an_error() -> None:
     assert judged(one, 4_001)[0] == Level.OK
 
 
+def test_messages_that_the_middleware_lost_are_counted_and_named_for_a_while() -> None:
+    one = watch()
+    one.came(1 * MS_NS, "")
+    one.lost(2 * MS_NS, 3)
+    level, message = judged(one, 3)
+    assert (level, "3 messages" in message, CAMERA.topic in message) == (Level.WARN, True, True)
+    assert one.finding(4 * MS_NS, StreamCounters(), 1).values["lost"] == "3"
+    one.came(4_000 * MS_NS, "")
+    assert judged(one, 4_001)[0] == Level.OK
+
+
+def test_a_stream_is_called_by_the_topic_that_it_comes_on() -> None:
+    one = StreamWatch(CAMERA, CONFIG.period_ns, TIMEOUT_NS, "/cell/front")
+    one.begin(0)
+    assert "'/cell/front'" in judged(one, 3_001)[1]
+
+
 def test_what_a_tick_could_not_use_is_an_error_of_its_stream() -> None:
     one = watch()
     one.came(1 * MS_NS, "")

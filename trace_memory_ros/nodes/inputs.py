@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes import qos
@@ -25,6 +28,8 @@ from trace_memory_ros.observation.content import (
 
 Waited = Callable[[str, float], None]
 """Called before that with the stream and how long, in ms, its message had waited in this node's queues."""
+Lost = Callable[[str, int], None]
+"""Called with the stream and how many of its messages the middleware says it lost."""
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""
 
@@ -70,11 +75,13 @@ class InputSubscriptions:
         sink: Sink,
         after: After,
         waited: Waited = lambda stream, wait_ms: None,
+        lost: Lost | None = None,
     ) -> None:
         _check_clock(node, config)
         self._sink = sink
         self._after = after
         self._waited = waited
+        self._lost = lost
         self._reliability = reliability
         self.subscriptions: list[Any] = [self._subscribe(node, stream) for stream in config.inputs]
 
@@ -100,8 +107,19 @@ class InputSubscriptions:
                 take(*waiting)
 
         kind = message_class(stream.message_type, f"stream {name!r} on {stream.topic}")
-        subscription = node.create_subscription(kind, stream.topic, take if camera else take_all, profile)
+        subscription = self._opened(node, kind, stream, take if camera else take_all, profile)
         return subscription
+
+    def _opened(
+        self, node: Node, kind: Any, stream: StreamConfig, take: Callable[..., None], profile: QoSProfile
+    ) -> Any:
+        """A subscription that tells of lost messages where the middleware can."""
+        name, lost = stream.name, self._lost
+        if lost is not None:
+            told = SubscriptionEventCallbacks(message_lost=lambda event: lost(name, int(event.total_count_change)))
+            with suppress(UnsupportedEventTypeError):
+                return node.create_subscription(kind, stream.topic, take, profile, event_callbacks=told)
+        return node.create_subscription(kind, stream.topic, take, profile)
 
 
 def _waiting(subscription: Any) -> Iterator[tuple[Any, Any]]:

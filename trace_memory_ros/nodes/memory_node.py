@@ -69,6 +69,7 @@ class MemoryNode(ManagedNode):
         config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
         self._config = config
         self._streams = [stream.name for stream in config.inputs]
+        topics = {stream.name: self.resolve_topic_name(stream.topic) for stream in config.inputs}
         self._remembering = Remembering(
             runtime,
             Observer(config),
@@ -77,7 +78,7 @@ class MemoryNode(ManagedNode):
             settings.on_clock_jump,
             self._fault,
         )
-        self._watches = Watches(config, settings.stream_timeout_s)
+        self._watches = Watches(config, settings.stream_timeout_s, topics)
         self._deadline = DrainedDeadline(self, self._on_deadline)
         self._look_anew()
         self._open(settings)
@@ -95,9 +96,8 @@ class MemoryNode(ManagedNode):
             self._seen = self.create_lifecycle_publisher(Image, "memory/seen", qos.DIAGNOSTICS)
         made = (self._conditions, self._records, self._diagnostics, self._seen)
         self._publishers_made = [publisher for publisher in made if publisher is not None]
-        self._inputs = InputSubscriptions(
-            self, self._config, settings.reliability, self._remembering.observer, self._after_input, self._waited
-        )
+        observer, told = self._remembering.observer, (self._after_input, self._waited, self._lost)
+        self._inputs = InputSubscriptions(self, self._config, settings.reliability, observer, *told)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline.timer, report]
 
@@ -183,6 +183,9 @@ class MemoryNode(ManagedNode):
     def _waited(self, stream: str, wait_ms: float) -> None:
         self._watches.ticks.came(wait_ms)
 
+    def _lost(self, stream: str, count: int) -> None:
+        self._watches.streams[stream].lost(time.monotonic_ns(), count)
+
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         if not self.active:
             return
@@ -207,7 +210,7 @@ class MemoryNode(ManagedNode):
             self._remembering.keep()
         observer = self._remembering.observer
         for text in (*observer.faults, *observer.aligner.stuck.values()):
-            if text not in self._health.faults:
+            if self._watches.by_own_topics(text) not in self._health.faults:
                 self._fault(text.partition(":")[0], text)
         self._deadline.set(None if self._remembering.stopped else observer.aligner.wake_ns)
 
@@ -237,6 +240,7 @@ class MemoryNode(ManagedNode):
         self._seen.publish(conversion.image_message(picture, observation.stamp_ns, "memory"))
 
     def _fault(self, source: str, text: str) -> None:
+        text = self._watches.by_own_topics(text)
         if self._health.note(source, text):
             self.get_logger().warning(text)
 
@@ -249,7 +253,7 @@ class MemoryNode(ManagedNode):
         self._diagnostics.publish(status_array(self, findings, self._health))
 
     def _publishers_of(self, topic: str) -> list[str]:
-        found = self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
+        found = self.get_publishers_info_by_topic(topic)  # which remaps it
         return [f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found]
 
 

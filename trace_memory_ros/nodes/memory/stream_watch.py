@@ -18,11 +18,12 @@ RECENT_NS = 3_000_000_000
 class StreamWatch:
     """Follows one stream since `begin`; times are ns on the monotonic wall clock.
 
-    timeout_ns: how long it may take to begin.
+    timeout_ns: how long it may take to begin. topic: as this robot calls it; empty for the config's.
     """
 
-    def __init__(self, config: StreamConfig, period_ns: int, timeout_ns: int) -> None:
+    def __init__(self, config: StreamConfig, period_ns: int, timeout_ns: int, topic: str = "") -> None:
         self.config = config
+        self._topic = topic or config.topic
         self._silent_ns = round(config.stale_after_ms * MS_NS) + period_ns
         self._timeout_ns = timeout_ns
         self.begin(0)
@@ -35,6 +36,7 @@ class StreamWatch:
         self._marks: deque[tuple[int, int]] = deque()
         self._refused_in_row, self._refusal, self._refused_ns = 0, "", -RECENT_NS
         self._fault = ""
+        self._lost, self._lost_ns = 0, -RECENT_NS
         self._held_age_ms = float("nan")
 
     def came(self, now_ns: int, refusal: str) -> None:
@@ -47,6 +49,10 @@ class StreamWatch:
         else:
             self._refused_in_row = 0
 
+    def lost(self, now_ns: int, count: int) -> None:
+        """The middleware lost messages."""
+        self._lost, self._lost_ns = self._lost + count, now_ns
+
     def held(self, age_ms: float, fault: str) -> None:
         """What a tick held of the stream: its age by stamps, and why it could not be used."""
         self._held_age_ms, self._fault = age_ms, fault
@@ -57,12 +63,13 @@ class StreamWatch:
         level, message = self._judged(now_ns, publishers)
         silent_ms = (now_ns - self._newest_ns) / MS_NS
         values = {
-            "topic": self.config.topic,
+            "topic": self._topic,
             "rate (Hz)": f"{rate_hz:.1f}",
             "age (ms)": f"{silent_ms:.0f}" if self._count else "-",
             "held age (ms)": f"{self._held_age_ms:.0f}",
             "received": str(counters.received),
             "rejected": str(counters.rejected),
+            "lost": str(self._lost),
             "out of order": str(counters.out_of_order),
             "late": str(counters.late),
             "stale ticks": str(counters.stale),
@@ -71,7 +78,7 @@ class StreamWatch:
         return Finding(self.config.name, level, message or f"{rate_hz:.1f} Hz", values)
 
     def _judged(self, now_ns: int, publishers: int) -> tuple[Level, str]:
-        name, topic = self.config.name, self.config.topic
+        name, topic = self.config.name, self._topic
         if not self._count:
             level = Level.WARN if now_ns - self._began_ns < self._timeout_ns else Level.ERROR
             return level, f"{name}: no message on {topic!r} yet; {_remedy(publishers)}"
@@ -84,6 +91,9 @@ class StreamWatch:
             return Level.ERROR, self._fault
         if now_ns - self._refused_ns < RECENT_NS:
             return Level.WARN, self._refusal
+        if now_ns - self._lost_ns < RECENT_NS:
+            remedy = "lighten the network or the machine, or set reliability: reliable"
+            return Level.WARN, f"{name}: {self._lost} messages on {topic!r} were lost on the way; {remedy}"
         return Level.OK, ""
 
     def _rate_hz(self, now_ns: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.findings import Finding, Level
@@ -18,15 +19,24 @@ CONDITION = "memory/condition"
 class Watches:
     """One watch per stream, one for the conditions; times are ns on the monotonic wall clock.
 
-    timeout_s: how long a stream, or the first condition, may take to come.
+    timeout_s: how long a stream, or the first condition, may take to come. topics: of streams, as this robot has them.
     """
 
-    def __init__(self, config: ObservationConfig, timeout_s: float) -> None:
+    def __init__(self, config: ObservationConfig, timeout_s: float, topics: Mapping[str, str] | None = None) -> None:
         timeout_ns = round(1e9 * timeout_s)
         self.ticks = TickWatch(config, timeout_ns)
+        shown = topics or {}
+        self._topics = {repr(one.topic): repr(shown.get(one.name, one.topic)) for one in config.inputs}
         self.streams: Mapping[str, StreamWatch] = {
-            stream.name: StreamWatch(stream, config.period_ns, timeout_ns) for stream in config.inputs
+            stream.name: StreamWatch(stream, config.period_ns, timeout_ns, shown.get(stream.name, ""))
+            for stream in config.inputs
         }
+
+    def by_own_topics(self, text: str) -> str:
+        """A fault by this robot's topics; a condition says it by the checkpoint's, so that a replay says the same."""
+        for name, shown in self._topics.items():
+            text = text.replace(name, shown)
+        return text
 
     def begin(self, now_ns: int) -> None:
         """Look anew."""
@@ -39,7 +49,7 @@ class Watches:
         for name, stream in self.streams.items():
             held_ns = observation.input_stamps_ns.get(name)
             age_ms = float("nan") if held_ns is None else (observation.stamp_ns - held_ns) / 1e6
-            stream.held(age_ms, observation.faults.get(name, ""))
+            stream.held(age_ms, self.by_own_topics(observation.faults.get(name, "")))
 
     def findings(
         self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], Sequence[str]]
@@ -47,8 +57,9 @@ class Watches:
         """The conditions, the memory, then the streams in configured order. publishers: a topic's, by node."""
         aligner = remembering.observer.aligner
         counters = aligner.counters
+        ticks = self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION))
         return [
-            self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION)),
+            replace(ticks, message=self.by_own_topics(ticks.message)),
             memory_finding(remembering, wall_ns),
             *(
                 stream.finding(now_ns, counters[name], len(publishers(stream.config.topic)))
