@@ -28,7 +28,7 @@ class Desk:
 
     def __init__(self, **changes: Any) -> None:
         given: dict[str, Any] = {"age_ms": 500, "hold_ms": 500, "ramp_ms": 0, "limit": OutputLimit(), "enabled": True}
-        given |= {"refuse": False} | changes
+        given |= {"refuse": False, "outage_s": 0.0} | changes
         velocity = (False, True)
         limits = (given["limit"], OutputLimit())
         self.permission = Permission(given["enabled"])
@@ -41,6 +41,7 @@ class Desk:
             PERIOD_MS * MS,
             given["refuse"],
             np.array(velocity),
+            given["outage_s"],
         )
         self.sent: list[tuple[int, float, float]] = []
         self.faults: list[str] = []
@@ -206,6 +207,35 @@ def test_a_fault_stop_ends_with_the_episode() -> None:
     assert desk.sent == [] and "two memories: no command" in desk.faults[0]
     desk.permission.new_episode()
     desk.tick(50, 1.0)
+    assert len(desk.sent) == 1
+
+
+def test_after_a_long_outage_a_person_has_to_enable(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock_s[0])
+    desk = Desk(outage_s=30.0)
+    desk.tick(0, 1.0)
+    clock_s[0] += 30.0
+    desk.tick(PERIOD_MS, 1.0)
+    assert len(desk.sent) == 2, "not longer than the limit"
+    clock_s[0] += 30.1
+    desk.tick(2 * PERIOD_MS, 1.0)
+    assert len(desk.sent) == 2
+    assert "no command was sent for 30 s, enable_after_outage_s = 30" in desk.faults[-1]
+    clock_s[0] += 60.0
+    desk.output.allow()
+    desk.permission.enable()
+    desk.tick(3 * PERIOD_MS, 1.0)
+    assert len(desk.sent) == 3
+
+
+def test_others_on_a_topic_block_commands_for_as_long_as_they_are_there() -> None:
+    desk = Desk()
+    desk.permission.block("also commanded by /other")
+    desk.tick(0, 1.0)
+    assert not desk.sent and desk.faults == ["also commanded by /other"]
+    desk.permission.block("")
+    desk.tick(PERIOD_MS, 1.0)
     assert len(desk.sent) == 1
 
 

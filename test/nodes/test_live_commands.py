@@ -10,8 +10,9 @@ import pytest
 from fixtures import tiny_checkpoint
 from nodes.conftest import READY_S
 from nodes.live_robot import ACTIONS, CONFIG, JOINTS, PERIOD_MS, SECOND_NS, LiveRobot, write_limits
+from trajectory_msgs.msg import JointTrajectory
 
-from trace_memory_ros.nodes import conversion
+from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
 
@@ -168,6 +169,21 @@ def test_two_memories_stop_commands_until_a_person_looks(acting: LiveRobot) -> N
     assert not acting.arm and acting.level() == ERROR and acting.value("enabled") == "false"
     acting.client.trigger("policy_node/enable")
     acting.play_until(lambda: bool(acting.arm), "commands")
+
+
+def test_nothing_is_sent_while_another_node_may_command_until_a_person_accepts_it(acting: LiveRobot) -> None:
+    other = acting.node.create_publisher(JointTrajectory, "arm_controller/command", qos.COMMAND)
+    try:
+        acting.play_until(lambda: acting.level() == ERROR and acting.says("also commanded by /live/live_robot"), "it")
+        acting.clear()
+        acting.play_until(lambda: len(acting.conditions) > 10 and bool(acting.value("enabled")), "conditions")
+        assert not acting.arm and acting.value("enabled") == "false"
+        acting.client.trigger("policy_node/enable")
+        acting.play_until(lambda: bool(acting.arm), "commands beside the other")
+    finally:
+        acting.node.destroy_publisher(other)
+    acting.clear()
+    acting.play_until(lambda: bool(acting.arm), "commands alone")
 
 
 def test_a_dry_run_shows_what_a_controller_would_take(robot: LiveRobot) -> None:

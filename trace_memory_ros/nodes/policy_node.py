@@ -21,6 +21,7 @@ from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.policy.acting import Acting, acting_of
 from trace_memory_ros.nodes.policy.answering import CONDITION, Answering, Answers
 from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
+from trace_memory_ros.nodes.policy.company import Company
 from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
 from trace_memory_ros.nodes.policy.one_memory import OneMemory
@@ -66,6 +67,7 @@ class PolicyNode(ManagedNode):
         self._permission = Permission(settings.start_enabled)
         self._memory = OneMemory(settings.accept_restored)
         self._commands = CommandPublishers(self, actions, policy.action_names, observation, settings)
+        self._company = Company(self, self._commands.publishers)
         self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [*self._commands.publishers, self._diagnostics]
@@ -89,7 +91,9 @@ class PolicyNode(ManagedNode):
         self._say_what_is_ready(f"policy of model {self._model_id[:SHORT_ID]} from {loaded.folder}")
 
     def activate(self) -> None:
-        """Begin an episode."""
+        """Begin an episode, with what comes from now on."""
+        self._since_ns = time.time_ns()
+        self._company.begin()
         self._restart()
         self._silence_timer.reset()
 
@@ -146,8 +150,9 @@ class PolicyNode(ManagedNode):
         if not self.active:
             response.message = "policy_node is not active: configure and activate it first"
             return response
-        self._output.stop()
+        self._output.allow()
         self._memory.forget()
+        self._company.accept()
         self._permission.enable()
         response.message = "commands enabled" + (", dry run" if self._settings.dry_run else "")
         self.get_logger().info(response.message)
@@ -169,8 +174,9 @@ class PolicyNode(ManagedNode):
                 self._output.stop()
             self._fault(COMMAND, self._permission.reason)
 
-    def _on_condition(self, message: MemoryCondition) -> None:
-        if not self.active:
+    def _on_condition(self, message: MemoryCondition, info: Any) -> None:
+        # One that waited in the queue while the node was not active is of another time.
+        if not self.active or 0 < info["received_timestamp"] < self._since_ns:
             return
         self._conditions += 1
         self._silence_timer.reset()
@@ -189,6 +195,7 @@ class PolicyNode(ManagedNode):
             return
         if problem := self._memory.problem(condition):
             self._permission.fail(problem)
+        self._permission.block(self._company.problem)
         if self._permission.fault:
             self._output.refuse(CONDITION, self._permission.reason)
             return
@@ -267,7 +274,10 @@ class PolicyNode(ManagedNode):
             "act_ms": f"{self._acting.took_ms:.2f}" if self._acting else "",
             "model_id": self._model_id,
         }
-        error = self._permission.reason if self._permission.fault else self._output.error
+        if not self._settings.dry_run and (untaken := self._company.untaken):
+            self._fault(COMMAND, untaken)
+        stopped = self._permission.fault or self._permission.blocked
+        error = self._permission.reason if stopped else self._output.error
         self._diagnostics.publish(diagnostic_array(self, self._health, values, error))
 
 

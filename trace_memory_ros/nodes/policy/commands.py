@@ -41,7 +41,8 @@ class Publisher(Protocol):
 class Guards:
     """What stands between a policy and the robot. hold_ms: by stamps, from the last good command on.
 
-    refuse: a command beyond a limit is not sent at all. velocity: which outputs are velocities, `(A,)`.
+    refuse: a command beyond a limit is not sent at all. velocity: which outputs are velocities, `(A,)`. outage_s: so
+    long after a command the next one needs a person's word; 0 for none.
     """
 
     timeliness: Timeliness
@@ -52,6 +53,7 @@ class Guards:
     period_ns: int
     refuse: bool
     velocity: NDArray[np.bool_]
+    outage_s: float = 0.0
 
     @property
     def chain_ns(self) -> int:
@@ -115,6 +117,11 @@ class CommandOutput:
         self._fault(source, reason)
         self._take(Answer(stamp_ns))
 
+    def allow(self) -> None:
+        """A person says go: what was before is no outage."""
+        self.stop()
+        self._sent_at = -np.inf
+
     def refuse(self, source: str, reason: str) -> None:
         """Give no command: whoever asked is not whom this policy was trained with."""
         self.counts["no_command"] += 1
@@ -137,6 +144,7 @@ class CommandOutput:
         self._send(answer)
 
     def _take(self, answer: Answer) -> None:
+        self._note_outage()
         if reason := self._guards.permission.reason:
             self.counts["no_command"] += 1
             self._fault(COMMAND, reason)
@@ -150,6 +158,12 @@ class CommandOutput:
             self._defer()
         else:
             self._send(answer)
+
+    def _note_outage(self) -> None:
+        guards, silent_s = self._guards, time.monotonic() - self._sent_at
+        if guards.timeliness.limited and guards.outage_s and np.isfinite(silent_s) and silent_s > guards.outage_s:
+            limit = f"enable_after_outage_s = {guards.outage_s:g}"
+            guards.permission.fail(f"no command was sent for {silent_s:.0f} s, {limit}: who knows what moved meanwhile")
 
     def _drop_waiting(self) -> None:
         if self._waiting is not None:

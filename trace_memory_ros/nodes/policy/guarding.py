@@ -27,4 +27,5 @@ def guards_of(settings: PolicyNodeParameters, actions: ActionConfig, period_ns: 
         period_ns,
         settings.on_limit == "refuse",
         np.array(velocity, dtype=bool),
+        settings.enable_after_outage_s,
     )

@@ -73,6 +73,10 @@ class PolicyNodeParameters:
     accept_restored: bool = parameter(
         False, "Go on in mid-episode with a memory restored from a snapshot, rather than stop until ~/enable.",
     )  # fmt: skip
+    enable_after_outage_s: float = parameter(
+        30.0, "Time without a command after which the next one needs ~/enable, or ~/reset; 0 for none.",
+        unit="s", limits=(0.0, 86_400.0),
+    )  # fmt: skip
     start_enabled: bool = parameter(True, "Commands are sent without a call of ~/enable.")
     dry_run: bool = parameter(
         False, "Publish commands on ~/dry_run/TOPIC in place of TOPIC: everything but moving the robot.",

@@ -10,7 +10,7 @@ class Permission:
 
     def __init__(self, start_enabled: bool) -> None:
         self._stopped = "" if start_enabled else "start_enabled is false"
-        self._fault = ""
+        self._fault = self._blocked = ""
 
     @property
     def allowed(self) -> bool:
@@ -22,7 +22,9 @@ class Permission:
         """Why commands may not be sent, and what to do; empty where they may."""
         if self._fault:
             return f"{self._fault}: no command; end the cause, then {REMEDY}, or ~/reset for a new episode"
-        return f"commands are disabled ({self._stopped}): {REMEDY}" if self._stopped else ""
+        if self._stopped:
+            return f"commands are disabled ({self._stopped}): {REMEDY}"
+        return self._blocked
 
     @property
     def fault(self) -> str:
@@ -40,6 +42,15 @@ class Permission:
     def fail(self, fault: str) -> None:
         """Something is wrong that a person has to look at; the first fault is kept."""
         self._fault = self._fault or fault
+
+    def block(self, reason: str) -> None:
+        """Commands may not be sent for as long as `reason` is not empty; a person need not enable afterwards."""
+        self._blocked = reason
+
+    @property
+    def blocked(self) -> str:
+        """Why commands may not be sent for now; empty where nothing blocks them."""
+        return self._blocked
 
     def new_episode(self) -> None:
         """Whoever resets has seen to the fault; a person's stop stays."""
