@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -55,15 +55,24 @@ class NodeSpec:
 
 
 class NodeProcess:
-    """One running node. Its output goes to a file in `log_dir` named after it."""
+    """One running node. Its output goes to a file in `log_dir` named after it.
 
-    def __init__(self, spec: NodeSpec, log_dir: Path, environment: Mapping[str, str] | None = None) -> None:
+    prefix: words before its command, such as `ip netns exec NAME`.
+    """
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        log_dir: Path,
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.spec = spec
         log_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = log_dir / f"{spec.key.replace('/', '.')}.log"
         parameter_file = self.log_path.with_suffix(".yaml")
         parameter_file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(spec.parameters)}}))
-        command = [sys.executable, "-m", f"{spec.package}.{spec.module}", "--ros-args"]
+        command = [*prefix, sys.executable, "-m", f"{spec.package}.{spec.module}", "--ros-args"]
         command += ["-r", f"__node:={spec.node_name}", "--params-file", str(parameter_file)]
         if spec.namespace:
             command += ["-r", f"__ns:=/{spec.namespace.strip('/')}"]

@@ -1,0 +1,131 @@
+"""Rows: participants that go and come, a network that loses a fifth, and one that is cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from studies.faults.bench import MEMORY
+from studies.faults.judge import PROMISE
+from studies.faults.robot import EYE, NAMESPACE
+from studies.faults.trial import Row, Trial
+from studies.faults.watch import ERROR, WARN
+from trace_memory_ros.nodes.node_client import NodeClient
+
+THEME = "network"
+HERE, THERE = "tm_faults_robot", "tm_faults_memory"
+ADDRESSES = {HERE: "10.231.77.1/24", THERE: "10.231.77.2/24"}
+CUT_S, LOSS_S = 4.0, 4.0
+LINK = "tmf0"
+
+
+def rows() -> Iterator[Row]:
+    """By what the network does."""
+    gone = "each stream is ERROR, commands cease; then ticks go on, the memory is kept"
+    yield Row("drivers_restart", THEME, "the drivers' participant ends, another begins", gone, _drivers_restart)
+    loss = "no old or wrong command; no tick lost unsaid; afterwards all is well"
+    text = "a fifth of all packets between robot and memory_node is lost"
+    yield Row("loss_20", THEME, text, loss, _loss, networks=True, lacks=_no_loss)
+    cut = "the policy names the silence, commands cease, nothing old after; healed, ticks go on and the gap is said"
+    text = "the network between robot and memory_node is cut for 4 s, and heals"
+    yield Row("network_cut", THEME, text, cut, _cut, networks=True, lacks=no_networks)
+
+
+def _drivers_restart(trial: Trial) -> None:
+    robot, bench = trial.robot, trial.bench
+    robot.disconnect()
+    trial.named(EYE, ERROR, "no message on")
+    trial.commands_cease()
+    with NodeClient(bench.domain_id, NAMESPACE, "other_drivers") as other:
+        robot.node = other.node
+        robot.connect()
+        trial.recovers()
+        robot.disconnect()
+    robot.node = bench.client.node
+    robot.connect()
+    trial.recovers()
+
+
+def _loss(trial: Trial) -> None:
+    _call(inside(THERE, "tc", "qdisc", "add", "dev", LINK, "root", "netem", "loss", "20%"))
+    trial.bench.play(LOSS_S)
+    trial.seen.append(f"{len(trial.watch.conditions)} conditions, {len(trial.watch.arm)} commands meanwhile")
+    _call(inside(THERE, "tc", "qdisc", "del", "dev", LINK, "root"))
+    trial.recovers()
+
+
+def _cut(trial: Trial) -> None:
+    _call(inside(THERE, "ip", "link", "set", LINK, "down"))
+    trial.named("policy", WARN, "no condition for")
+    trial.commands_cease()
+    trial.bench.play(CUT_S)
+    _link_up(THERE)
+    trial.expect(PROMISE, "conditions come again", _more(trial), 60.0)
+    if not trial.watch.health.get(f"{NAMESPACE}/{MEMORY}: memory"):
+        trial.bench.play(2.0)
+    trial.begins_anew()
+
+
+def _more(trial: Trial) -> Callable[[], bool]:
+    given = len(trial.watch.conditions)
+    return lambda: len(trial.watch.conditions) > given
+
+
+def inside(space: str, *command: str) -> list[str]:
+    """A command in a network namespace."""
+    return ["ip", "netns", "exec", space, *command]
+
+
+@contextmanager
+def networks() -> Iterator[None]:
+    """Two network namespaces and a link between them. Raises CalledProcessError."""
+    _remove()
+    try:
+        for space in (HERE, THERE):
+            _call(["ip", "netns", "add", space])
+        _call(["ip", "link", "add", LINK, "netns", HERE, "type", "veth", "peer", "name", LINK, "netns", THERE])
+        for space, address in ADDRESSES.items():
+            _call(inside(space, "ip", "addr", "add", address, "dev", LINK))
+            _call(inside(space, "ip", "link", "set", "lo", "up"))
+            _link_up(space)
+        yield
+    finally:
+        _remove()
+
+
+def no_networks() -> str:
+    """Why there can be no network namespaces here; empty where there can."""
+    if os.geteuid() or not shutil.which("ip"):
+        return "network namespaces need root and iproute2"
+    done = subprocess.run(["ip", "netns", "add", f"{HERE}_try"], capture_output=True, text=True, check=False)
+    subprocess.run(["ip", "netns", "delete", f"{HERE}_try"], capture_output=True, check=False)
+    return f"no network namespace: {done.stderr.strip()}" if done.returncode else ""
+
+
+def _no_loss() -> str:
+    if reason := no_networks():
+        return reason
+    if not shutil.which("tc"):
+        return "losing packets needs tc of iproute2"
+    with networks():
+        command = inside(THERE, "tc", "qdisc", "add", "dev", LINK, "root", "netem", "loss", "20%")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"the kernel loses no packets on request: {done.stderr.strip()}" if done.returncode else ""
+
+
+def _link_up(space: str) -> None:
+    _call(inside(space, "ip", "link", "set", LINK, "up"))
+    # Discovery is multicast, and a link that went down has lost the way.
+    _call(inside(space, "ip", "route", "replace", "224.0.0.0/4", "dev", LINK))
+
+
+def _remove() -> None:
+    for space in (HERE, THERE):
+        subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
+
+
+def _call(command: Sequence[str]) -> None:
+    subprocess.run(list(command), check=True, capture_output=True, text=True)
