@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
     yield _misbehaved("policy_raises", "a policy that raises", none, 0.0, "raise", "made-up failure")
     yield _misbehaved("policy_nan", "a policy whose actions are NaN", none, 0.0, "nan", "not finite")
     wrong = "the controller is ERROR and refuses every trajectory by name, the joints are told nothing"
-    setting = Setting(policy={"time_from_start_ms": 1_000})
+    setting = Setting(policy={"time_from_start_ms": 1_000}, reliability="reliable")
     yield Row("wrong_controller", THEME, "a controller of other joints", wrong, _wrong_controller, setting)
     nobody = "the policy is WARN, naming the topic that nobody takes"
     yield Row("no_controller", THEME, "nobody takes the commands", nobody, _no_controller)

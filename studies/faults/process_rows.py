@@ -88,7 +88,7 @@ def _policy_starts_again(trial: Trial) -> None:
 
 def _with_marker(trial: Trial) -> None:
     checkpoint = str(trial.bench.checkpoint)
-    marker: dict[str, ParameterValue] = {"checkpoint": checkpoint, "reliability": "reliable", "autostart": True}
+    marker: dict[str, ParameterValue] = {"checkpoint": checkpoint, "autostart": True}
     trial.bench.start(MARKER, parameters=marker)
     trial.bench.ready(MARKER)
 
