@@ -34,7 +34,6 @@ TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
-MECHANISMS = {**{name: name for name in CONTROLS}, **ROWS}
 SCHEMA = 1
 
 
@@ -58,7 +57,7 @@ class TasksPlan(Plan):
 
 def row_design(row: str) -> Design:
     """The design behind a row's name."""
-    return arm_design(MECHANISMS[row], DEPTH, window=WINDOWS.get(row))
+    return arm_design(ROWS[row], DEPTH, window=WINDOWS.get(row))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,9 +65,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_names(parser, "--task", TASKS, "tasks")
     parser.add_argument(
         "--rows",
-        type=options.names_of((*MECHANISMS, ORACLE)),
+        type=options.names_of((*ROWS, ORACLE)),
         default=(*CONTROLS, ORACLE),
-        help=f"rows, by comma, of {', '.join((*MECHANISMS, ORACLE))} (default: the controls and the oracle)",
+        help=f"rows, by comma, of {', '.join((*ROWS, ORACLE))} (default: the controls and the oracle)",
     )
     options.add_counts(parser, scenes=(60, "training scenes"), held_out=(12, "held-out scenes"))
     options.add_grid(parser, workers=1)

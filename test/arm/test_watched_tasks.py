@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trace_memory_ros.arm.sim.env import ArmEnv
-from trace_memory_ros.arm.sim.names import CAMERA_NAMES, MOST_CHOICES, TASK_NAMES, WATCHED_TASKS
+from trace_memory_ros.arm.sim.names import CAMERA_NAMES, JOINT_NAMES, MOST_CHOICES, TASK_NAMES, WATCHED_TASKS
 from trace_memory_ros.arm.sim.referee import GREY
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.sample import Outcome, RawSample
@@ -106,6 +106,17 @@ def test_longer_delays_and_pauses_leave_the_answer_as_it_is(env: ArmEnv) -> None
     assert once == (Scenario(env.task, SEED + 1, 1).draws().speed, scenario.answers)
     # `when` may show its cue at the end of the first lap.
     assert episode.decisions[0] - max(episode.cue_ticks) > 150
+
+
+def test_visits_leave_no_trace_for_the_next_decision() -> None:
+    """Without disturbance twins that went elsewhere differ by little more than the encoders' noise."""
+    env = ArmEnv("put_back")
+    one, other = (play(env, Scenario("put_back", SEED, cue, noise_std_rad=0.0), every=10_000) for cue in (0, 5))
+    assert one.outcome.visits[0] != other.outcome.visits[0]
+    for tick, of_other in zip(one.decisions, other.decisions, strict=True):
+        a, b = one.seen[tick], other.seen[of_other]
+        assert max(abs(a.joint_positions[n] - b.joint_positions[n]) for n in JOINT_NAMES) < 5e-3
+        assert np.mean([np.any(a.images[n] != b.images[n], axis=2).mean() for n in CAMERA_NAMES]) < 0.01
 
 
 def test_another_twin_s_visits_are_wrong() -> None:
