@@ -20,6 +20,7 @@ from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.arm.design import arm_design
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
+from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.build import Design
@@ -172,15 +173,18 @@ def tables(figures: Figures) -> Iterator[Table | str]:
     rows = list(next(iter(tasks.values())))
     for name, title in (("decisions", "right decisions"), ("whole", "episodes with all decisions right")):
         cells = [[row, *(_cell(tasks[task][row].get(name)) for task in tasks)] for row in rows]
-        chances = ["guesses", *(f"{chance(task, name):.2f}" for task in tasks)]
+        chances = ["chance", *(f"{chance(task, name):.2f}" for task in tasks)]
         yield table(f"{title}, {figures['seeds']} seeds", ["memory", *tasks], [chances, *cells])
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 
 def chance(task: str, name: str) -> float:
-    """What guessing among a task's answers, or among its twins, gets right."""
-    what = task_of(task)
-    return 1 / (len(what.words) if name == "decisions" else what.choices)
+    """What is right without the cue: at each decision the answer of most twins, or one twin's whole episode."""
+    twins = [twin.answers for twin in Scenario(task, 0, 0).twins()]
+    if name == "whole":
+        return 1 / len(twins)
+    asked = [answers for answers in zip(*twins, strict=True) if len(set(answers)) > 1]
+    return sum(max(map(answers.count, answers)) / len(twins) for answers in asked) / len(asked)
 
 
 def _cell(found: Figures | None) -> str:

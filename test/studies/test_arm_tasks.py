@@ -34,7 +34,8 @@ def test_decisions_at_which_nothing_is_asked_are_left_out(tmp_path: Path, monkey
     assert [found[name]["right"] for name in ("decisions", "whole")] == [3, 1]
     assert [found[name]["count"] for name in ("decisions", "whole")] == [4, 2]
     decisions, whole = study.tables(figures)
-    assert list(decisions.columns[1].cells) == ["0.50", "0.75 (3/4), 0.30 to 0.95"]
+    assert list(decisions.columns[1].cells) == ["0.70", "0.75 (3/4), 0.30 to 0.95"]
+    assert next(iter(decisions.columns[2].cells)) == "0.20"
     assert next(iter(whole.columns[1].cells)) == "0.17"
     assert next(iter(whole.columns[2].cells)) == "0.20"
 
