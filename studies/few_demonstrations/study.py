@@ -31,7 +31,7 @@ from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
-SCHEMA = 1
+SCHEMA = 2
 SIZES = {
     "mobile_manipulator": (24, 48),
     "six_axis_gripper": (24, 48),

@@ -20,6 +20,8 @@ from trace_memory_ros.runtime.window import PathWindow
 TASKS = ("origin", "colour")
 ROWS: dict[str, str] = {
     "none": "none",
+    "first_frame": "first_frame",
+    "last_k": "last_k",
     "gru": "gru",
     "transformer": "transformer",
     "lru": "lru",

@@ -20,7 +20,7 @@ from trace_memory_ros.arm.sim.names import TASK_NAMES
 from trace_memory_ros.learning.recipe import MemoryFirst
 from trace_memory_ros.measure.statistics import wilson_interval
 
-SCHEMA = 1
+SCHEMA = 2
 SIZES = (75, 150)
 FRESH = {"sequence": 20}
 MOST_FRESH = 40

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 import torch
 from learning.synthetic import BRANCH_TICK, TICKS, design, pair
+from numpy.typing import NDArray
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import BatchBuilder, augment, sample_reads, shift
-from trace_memory_ros.learning.recipe import Augmentation, ReadShares
+from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.memory_first import delay_stages, usual_stages
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +25,34 @@ def test_a_read_sees_the_newest_write_at_or_before_it(builder: BatchBuilder) -> 
     batch = builder.build([0], [2.0], [np.array([0, 3, 4, 5, 23])])
     assert batch.mask.sum() == 6  # ticks 0, 4, 8, ... at twice every second tick
     assert batch.last_write.tolist() == [[0, 0, 1, 1, 5]]
+
+
+def test_a_coarse_clock_writes_what_is_shown_as_finely_as_the_final_one(builder: BatchBuilder) -> None:
+    class Shown:
+        def of(self, demo: Demonstration) -> NDArray[np.bool_]:
+            return (np.arange(demo.ticks) >= 9) & (np.arange(demo.ticks) < 15)
+
+    shown = replace(builder, shows=Shown())  # type: ignore[arg-type]
+    episode = builder.data.episodes[0]
+    coarse, fine = (builder._due(episode, factor).tolist() for factor in (4.0, 1.0))
+    assert shown._due(episode, 4.0).tolist() == sorted({*coarse, *(tick for tick in fine if 9 <= tick < 15)})
+    assert len(coarse) < len(shown._due(episode, 4.0)) < len(fine)
+    assert shown._due(episode, 1.0).tolist() == fine
+
+
+def test_episodes_with_few_decisions_come_first_where_there_are_enough(builder: BatchBuilder) -> None:
+    one = builder.data.episodes[0]
+
+    def deciding(times: int) -> Episode:
+        ticks = tuple(range(BRANCH_TICK, BRANCH_TICK + times))
+        return replace(one, demo=replace(one.demo, decision_ticks=ticks, answers=(0,) * times))
+
+    some = [deciding(times) for times, count in ((0, 3), (1, 10), (2, 4), (3, 8), (4, 6)) for _ in range(count)]
+    mixed, first = replace(builder, data=UnpairedSet(some)), MemoryFirst(clock_factors=(4.0, 1.0))
+    stages = usual_stages(mixed, None, first)
+    assert [len(stage.training.data.episodes) for stage in stages] == [10, 22, len(some), len(some)]
+    assert [stage.clock_factor for stage in stages] == [4.0, 4.0, 4.0, 1.0]
+    assert usual_stages(builder, None, first) == delay_stages(builder, None, first)
 
 
 def test_increments_run_from_the_write_before(builder: BatchBuilder) -> None:

@@ -1,7 +1,8 @@
 """The first losses of a training from twins and of one from bags are those that the shipped recipes were found with.
 
-first_losses.json: the loss of each of the first twenty steps, ten of either phase. It was recorded by these functions
-before there was one way to fit, at commit 199cca5. `python test/learning/test_first_losses.py` prints it anew.
+first_losses.json: the loss of each of the first twenty steps, ten of either phase. That of twins was recorded by these
+functions before there was one way to fit, at commit 199cca5, that of bags when coarse stages began to write what
+cameras show. `PYTHONPATH=test:. python test/learning/test_first_losses.py` prints it anew.
 """
 
 import json

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.expert import Expert
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.arm.sim.rollout import demonstrate
+from trace_memory_ros.arm.sim.sample import Outcome
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.arm.simulator import simulator
@@ -103,6 +106,13 @@ class ClosedLoop:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def expert_outcome(env: ArmEnv, scenario: Scenario) -> Outcome:
+    """How an episode ends that the scripted expert drives, undisturbed: what a policy could do if it had the answer."""
+    for _ in demonstrate(env, replace(scenario, noise_std_rad=0.0), render=False):
+        pass
+    return env.outcome()
 
 
 def run_episodes(

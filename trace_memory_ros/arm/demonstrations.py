@@ -50,7 +50,7 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
             raise RuntimeError(f"{scenario}: the simulator's own observation is unusable: {dict(observation.faults)}")
         if step.decides:
             decisions.append(len(actions))
-        shown.append(task_of(scenario.task).brief and step.outcome.cue_visible)
+        shown.append(task_of(scenario.task).brief and step.showing)
         for name, taken in images.items():
             taken.append(observation.images[name])
         states.append(observation.state)

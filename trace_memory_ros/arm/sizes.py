@@ -23,6 +23,7 @@ MATCHED: dict[str, dict[str, Any]] = {
     "deltanet": {"hidden": 285},
     "elmur": {"model": 40, "hidden": 40},
     "gru": {"hidden": 96},
+    "last_k": {"frames": 9},
     "linear_attention": {"hidden": 285},
     "lru": {"hidden": 120},
     "prism": {"window": 64, "width": 40, "layers": 1, "hidden": 104},

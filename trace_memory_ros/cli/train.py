@@ -8,7 +8,7 @@ from typing import Any
 
 from trace_memory_ros.cli.bags_lerobot import DATASET
 
-TASKS = ("origin", "colour", "small_colour", "glyph", "cups")
+TASKS = ("origin", "colour", "small_colour", "glyph", "cups", "when", "count", "match", "put_back")
 FLAGS = {
     "task": "task",
     "seed": "seed",

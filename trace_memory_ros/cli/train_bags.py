@@ -18,6 +18,7 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.build import with_features
+from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation, Trial
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
@@ -195,6 +196,7 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
     console.print(table)
     rule = ", ".join(str(value) for value in plan.design.clock.to_dict().values())
     lines = [f"update clock: {rule}; {plan.writes:.0f} writes in the median episode", *_in_ticks(plan)]
+    lines += _about_shows(plan)
     names, state = plan.design.observation.state, plan.state
     still = [
         name
@@ -209,6 +211,21 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
     lines += variation_notes(data)
     for line in lines:
         say(line)
+
+
+def _about_shows(plan: Prepared) -> Iterator[str]:
+    """How much of what the cameras show besides the robot's own motion is written."""
+    builder = plan.training
+    episodes = builder.data.episodes
+    if builder.shows is None:
+        return
+    masks = (episode.write_mask(builder.clock) for episode in episodes)
+    share = builder.shows.written([episode.demo for episode in episodes], masks)
+    if share is not None:
+        yield (
+            f"{share:.0%} of what the cameras show for {LEAST_MS} ms or longer, other than the robot's own motion, is "
+            "written while it shows; a finer --clock writes more"
+        )
 
 
 def _about_decisions(plan: Prepared) -> Iterator[str]:

@@ -28,6 +28,7 @@ from trace_memory_ros.learning.data.dataset import (
 )
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.spread import ACTION_SHARE, least_spread
+from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.decisions.branch_accuracy import fit_references
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.recipe import Augmentation
@@ -130,10 +131,11 @@ def prepare_unpaired(
     validation: Sequence[Demonstration] = (),
     held_out: Sequence[Demonstration] = (),
     labels: str = ANNOTATED,
+    shows: Shows | None = None,
 ) -> Data:
     """Batch builders over the splits, all with the train split's statistics and branch references.
 
-    None over an empty split. labels: where the answers come from.
+    None over an empty split. labels: where the answers come from. shows: what coarse clocks must not pass over.
     """
     spread, px = action_spread(training, design.least_action), design.observation.thumbnail_px
     period_ms = design.observation.tick_period_ms
@@ -147,7 +149,8 @@ def prepare_unpaired(
     train_set, clock = batches_of(training), UpdateClock(design.clock)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
-    builder = replace(builder, references=fit_references(builder, action_channels(design), labels))
+    references = fit_references(builder, action_channels(design), labels)
+    builder = replace(builder, references=references, shows=shows)
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
     return Data(builder, *others)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from torch import nn
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import EpisodeSet, UnpairedSet
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.engine.keeping import Keeper, Kept
 from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
@@ -22,6 +24,8 @@ from trace_memory_ros.learning.report.readings import readings
 
 ATTEMPT_SEEDS = 1_000_003
 """Between the seeds of two attempts: further than training seeds lie apart."""
+LESSON_EPISODES, LESSON_GROWTH = 8, 1.5
+"""Episodes of the first lesson at least, and how many times as many each next one has."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,39 @@ def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
     return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors]
 
 
+def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
+    """`delay_stages`, and before them, at the coarsest clock, episodes with few decisions where there are enough.
+
+    Several cues at once are not discovered; one is, and with it known the next.
+    """
+    lessons = [
+        Stage(fewer, _up_to(validation, most), first.clock_factors[0], first.stage_steps)
+        for most in _lessons(training.data)
+        if (fewer := _up_to(training, most)) is not None
+    ]
+    return [*lessons, *delay_stages(training, validation, first)]
+
+
+def _lessons(data: EpisodeSet) -> list[int]:
+    """Of how many decisions at most the episodes of each lesson are; each has half as many episodes again."""
+    if not isinstance(data, UnpairedSet):
+        return []
+    counts = sorted({len(episode.demo.decision_ticks) for episode in data.episodes} - {0})
+    lessons, least = [], LESSON_EPISODES
+    for most in counts[:-1]:
+        if (found := len(data.up_to(most))) >= least:
+            lessons.append(most)
+            least = math.ceil(LESSON_GROWTH * found)
+    return lessons
+
+
+def _up_to(builder: BatchBuilder | None, decisions: int) -> BatchBuilder | None:
+    if builder is None or not isinstance(builder.data, UnpairedSet):
+        return None
+    fewer = builder.data.up_to(decisions)
+    return replace(builder, data=UnpairedSet(fewer)) if fewer else None
+
+
 def learn_memory(
     agent: Agent,
     training: BatchBuilder,
@@ -55,7 +92,7 @@ def learn_memory(
 ) -> AuxiliaryHead:
     """Train encoder and memory in place until the last stage is mastered, or its steps are spent.
 
-    stages: by default `delay_stages`. kept: where this phase was when the keeper kept it, to go on there. Returns
+    stages: by default `usual_stages`. kept: where this phase was when the keeper kept it, to go on there. Returns
     encoder and memory under the `head` they were trained with. Raises as `Trainer.run` does.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
@@ -63,7 +100,7 @@ def learn_memory(
     never discover the cue, or learn episodes by heart; validation decisions show it, and they start again from
     other initial weights. Without a validation split training decisions show the first of these.
     """
-    stages = stages or delay_stages(training, validation, recipe.memory_first)
+    stages = stages or usual_stages(training, validation, recipe.memory_first)
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):

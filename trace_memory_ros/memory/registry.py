@@ -18,6 +18,7 @@ from trace_memory_ros.memory.elmur.memory import ElmurMemory
 from trace_memory_ros.memory.first_frame import FirstFrameConfig, FirstFrameMemory
 from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
 from trace_memory_ros.memory.gru import GruConfig, GruMemory
+from trace_memory_ros.memory.last_k import LastKConfig, LastKMemory
 from trace_memory_ros.memory.linear_attention import LinearAttentionConfig, LinearAttentionMemory
 from trace_memory_ros.memory.lru import LruConfig, LruMemory
 from trace_memory_ros.memory.none import NoneConfig, NoneMemory
@@ -148,6 +149,7 @@ def _check_options(name: str, config: type[DataclassInstance], options: Mapping[
 
 register("trace", TraceConfig, TraceMemory)
 register("first_frame", FirstFrameConfig, FirstFrameMemory)
+register("last_k", LastKConfig, LastKMemory)
 register("gru", GruConfig, GruMemory)
 register("none", NoneConfig, NoneMemory)
 register("prism", PrismConfig, PrismMemory)

@@ -19,6 +19,8 @@ from trace_memory_ros.policies.base import ConditionLike, ObservationLike, check
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.receding import RecedingHorizon
 from trace_memory_ros.vision.base import VisualBackbone
+from trace_memory_ros.vision.bounded import outline
+from trace_memory_ros.vision.config import SMALL
 
 
 class ChunkRunner:
@@ -52,6 +54,7 @@ class ChunkRunner:
         another shape.
         """
         try:
+            outline(lambda: cls.build(options), tensors.values(), "the policy", _has_backbone(options))
             policy = cls.build(options)
         except TypeError as error:
             raise ValueError(
@@ -133,6 +136,11 @@ class RecedingRunner(ChunkRunner):
         assert action is not None
         self._tick += 1
         return action
+
+
+def _has_backbone(options: Mapping[str, Any]) -> bool:
+    backbone = options.get("backbone", SMALL)
+    return (backbone.get("name") if isinstance(backbone, Mapping) else backbone) != SMALL
 
 
 def readout_of(condition: ConditionLike, shape: ConditionShape) -> Readout:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
+from trace_memory_ros.runtime.checkpoint_sizes import CONFIG_BYTES, WEIGHTS_BYTES, plain_values, read_file
 from trace_memory_ros.vision import weights as weights_of
 
 __all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", "PolicyConfig", "load", "save"]
@@ -32,6 +33,8 @@ STATISTIC_ENDINGS = ("_mean", "_std")
 HASH_KEY = "weights_sha256"
 COPY_AGAIN = "copy both files of the checkpoint again, or train again"
 
+TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.uint8, torch.int32, torch.int64}
+"""What tensors of a checkpoint are of."""
 Storage = Literal["float16", "float32"]
 
 
@@ -102,7 +105,7 @@ def save(
 def load(folder: str | Path) -> Checkpoint:
     """Read and check a checkpoint. Raises CheckpointError."""
     path = Path(folder)
-    text, weights = _read(path / CONFIG), _read(path / WEIGHTS)
+    text, weights = _read(path / CONFIG, CONFIG_BYTES), _read(path / WEIGHTS, WEIGHTS_BYTES)
     values = _parse_config(path / CONFIG, text)
     expected, found = values.pop(HASH_KEY, None), hashlib.sha256(weights).hexdigest()
     try:
@@ -118,6 +121,11 @@ def load(folder: str | Path) -> Checkpoint:
         raw = load_tensors(weights)
     except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path / WEIGHTS} is not a safetensors file ({error}); {COPY_AGAIN}") from error
+    foreign = sorted(name for name, t in raw.items() if t.dtype not in TYPES)
+    if foreign:
+        raise CheckpointError(
+            f"{path / WEIGHTS}: {foreign[0]} is {raw[foreign[0]].dtype}, no type of ours; {COPY_AGAIN}"
+        )
     tensors = {name: t.float() if t.dtype == torch.float16 else t for name, t in raw.items()}
     _check_finite(tensors, path / WEIGHTS, COPY_AGAIN)
     _with_backbones(config, path, weights_of.check)
@@ -156,9 +164,11 @@ def _model_id(config: bytes, weights: bytes) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, most: int) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, most)
+    except ConfigError as error:
+        raise CheckpointError(f"{error}: it is no part of a checkpoint; {COPY_AGAIN}") from error
     except OSError as error:
         raise CheckpointError(
             f"{path} cannot be read ({error.strerror}): a checkpoint is a folder with {WEIGHTS} and {CONFIG}; "
@@ -168,8 +178,8 @@ def _read(path: Path) -> bytes:
 
 def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        values = plain_values(text)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path} is not YAML ({error}); {COPY_AGAIN}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds {type(values).__name__}, not a mapping; {COPY_AGAIN}")

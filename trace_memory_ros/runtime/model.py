@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory
 from trace_memory_ros.runtime.checkpoint import COPY_AGAIN, WEIGHTS, Checkpoint, CheckpointConfig, CheckpointError
+from trace_memory_ros.runtime.checkpoint_sizes import check_sizes
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.bounded import outline
 from trace_memory_ros.vision.encoder import ContentEncoder
 
 
@@ -54,9 +56,14 @@ class MemoryModel(nn.Module):
         """The trained model, in evaluation mode. Raises CheckpointError naming what doesn't fit."""
         path = checkpoint.folder / WEIGHTS
         try:
+            check_sizes(checkpoint.config, checkpoint.tensors)
+            other = not checkpoint.config.encoder.backbone.is_small
+            eyes = {name: tensor for name, tensor in checkpoint.tensors.items() if name.startswith("encoder.")}
+            outline(lambda: ContentEncoder(checkpoint.config.encoder), eyes.values(), "the memory's encoder", other)
             model = build_model(checkpoint.config, checkpoint.tensors)
-        except (KeyError, ValueError) as error:
-            raise CheckpointError(f"{path}: {error.args[0]}; {COPY_AGAIN}") from error
+        except Exception as error:  # a mechanism may stumble over options that nobody wrote in any way
+            why = error.args[0] if isinstance(error, KeyError) and error.args else error
+            raise CheckpointError(f"{path}: {why}; {COPY_AGAIN}") from error
         checkpoint.load_into(model.encoder, "encoder.")
         checkpoint.load_into(model.memory, "memory.")
         return model.eval()

@@ -105,6 +105,11 @@ class ArmEnv:
         return self._referee.decoy
 
     @property
+    def showing(self) -> bool:
+        """Whether the cue, or what only its context tells from it, is shown now."""
+        return self._referee.showing
+
+    @property
     def holding(self) -> bool:
         """Whether a cup holds the part."""
         return bool(self.data.eq_active.any())

@@ -73,15 +73,15 @@ def lamp() -> str:
     )
 
 
-def targets(names: tuple[str, ...], places: tuple[XY, ...]) -> list[str]:
-    """A white disc in a dark rim for each answer."""
+def targets(names: tuple[str, ...], places: tuple[XY, ...], most_m: float = layout.TARGET_RADIUS) -> list[str]:
+    """A white disc in a dark rim of radius `most_m` for each answer."""
     return [
         f'<geom name="target_{name}_{suffix}" type="cylinder" pos="{x} {y} {height}" size="{radius} {height}"'
         f' rgba="{rgba}"/>'
         for name, (x, y) in zip(names, places, strict=True)
         for suffix, radius, height, rgba in (
-            ("rim", layout.TARGET_RADIUS, 0.002, "0.25 0.28 0.33 1"),
-            ("face", layout.TARGET_RADIUS - 0.016, 0.003, "0.95 0.95 0.93 1"),
+            ("rim", most_m, 0.002, "0.25 0.28 0.33 1"),
+            ("face", most_m - 0.016, 0.003, "0.95 0.95 0.93 1"),
         )
     ]
 

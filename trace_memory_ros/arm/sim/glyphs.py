@@ -58,14 +58,14 @@ def geoms(prefix: str, xy: tuple[float, float], top_m: float, rgba: str) -> str:
     )
 
 
-def colours(prefix: str, shape: str | None) -> dict[str, tuple[float, ...] | None]:
+def colours(prefix: str, shape: str | None, ink: tuple[float, ...] = INK_RGBA) -> dict[str, tuple[float, ...] | None]:
     """Colour of each geom of `geoms` where `shape` is printed, None where it is hidden; a shape of None: blank."""
     found: dict[str, tuple[float, ...] | None] = {f"{prefix}_{name}": None for name in SHAPES}
     found |= {f"{prefix}_cross_bar": None, f"{prefix}_ring_hole": None}
     if shape is not None:
-        found[f"{prefix}_{shape}"] = INK_RGBA
+        found[f"{prefix}_{shape}"] = ink
     if shape == "cross":
-        found[f"{prefix}_cross_bar"] = INK_RGBA
+        found[f"{prefix}_cross_bar"] = ink
     if shape == "ring":
         found[f"{prefix}_ring_hole"] = CARD_RGBA
     return found

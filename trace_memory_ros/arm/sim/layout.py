@@ -12,6 +12,8 @@ PART_HALF = 0.036
 BIN_XY = ((0.66, 0.15), (0.66, -0.15))
 TRAY_XY = (0.66, 0.0)
 BIN_HALF = 0.07
+PARKED_XY = (0.80, 0.42)
+"""Where the part stands in tasks that have no use for it."""
 
 STATION_XYZ = ((0.68, -0.36, 0.17), (0.40, -0.50, 0.17), (0.34, -0.14, 0.46))
 STATION_ZONE_RADIUS = 0.07

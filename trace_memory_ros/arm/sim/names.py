@@ -12,12 +12,12 @@ ONE_CUE_TASKS: tuple[str, ...] = ("origin", "colour")
 """Pick a part, remember one cue, place it left or right; checkpoints of these are shipped."""
 DETAIL_TASKS: tuple[str, ...] = ("small_colour", "glyph")
 """As `colour`, with a cue that is small in the image."""
-WATCHED_TASKS: tuple[str, ...] = ("cups",)
+WATCHED_TASKS: tuple[str, ...] = ("cups", "when", "count", "match", "put_back")
 """The cue is not in the first frame: nothing tells before it is shown, and nothing afterwards."""
 LIVE_TASKS: tuple[str, ...] = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 """What the demo and the simulated arm's node play."""
 TASK_NAMES: tuple[str, ...] = (*ONE_CUE_TASKS, "sequence", *DETAIL_TASKS, *WATCHED_TASKS)
 """A task's place is part of its seeding: append only."""
-MOST_CHOICES = 3
+MOST_CHOICES = 6
 """Counterfactual twins that a scene has at most."""
 PERIOD_S = 0.1

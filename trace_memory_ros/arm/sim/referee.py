@@ -53,6 +53,11 @@ class Referee(ABC):
         self._nearest_m = np.inf
         self._time_s = 0.0
 
+    @property
+    def showing(self) -> bool:
+        """Whether the cue, or what only its context tells from it, is shown now."""
+        return self.cue_visible
+
     def update(self, time_s: float, cup: Position, part: Position, holding: bool) -> None:
         """One look at right cup and part positions `(3,)` in m."""
         self._time_s = time_s

@@ -40,7 +40,7 @@ class DecisionWatch:
 class DemoStep:
     """One control tick: what was seen, the expert's clean action `(16,)`, and how the episode stood.
 
-    decides: see `DecisionWatch`.
+    decides: see `DecisionWatch`. showing: see `ArmEnv.showing`.
     """
 
     sample: RawSample
@@ -49,6 +49,7 @@ class DemoStep:
     lamp_red: bool
     outcome: Outcome
     decides: bool
+    showing: bool
 
 
 def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterator[DemoStep]:
@@ -61,7 +62,7 @@ def demonstrate(env: ArmEnv, scenario: Scenario, render: bool = True) -> Iterato
     while not (outcome := env.outcome()).finished:
         sample = env.observe(render=render)
         action = expert.act(sample)
-        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome, watch.decides())
+        yield DemoStep(sample, action, expert.phase, env.lamp_red, outcome, watch.decides(), env.showing)
         still_ticks = still_ticks + 1 if expert.phase == "wait" else 0
         executed = action.copy()
         if still_ticks * PERIOD_S < QUIET_AFTER_S:

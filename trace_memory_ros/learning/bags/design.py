@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.spread import check_spread, least_spread
+from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
 from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
@@ -39,6 +40,10 @@ START_SHARE = 0.2
 STAGE_STEPS_WITHOUT_BRANCHES = 150
 WRITES = 30
 """Writes per episode at which the delays of the arm tasks are learned."""
+FINEST, LEAST_WRITTEN = 4.0, 0.75
+"""How much finer a clock of motion may be, and the share of what is shown that it must then write."""
+EVERY_MS = 500
+"""Between two writes of a robot that stands while something is shown to it."""
 MEMORY = "gru"
 """What held on fresh bags of every robot where there were few to train on (docs/how-to/training.md)."""
 WINDOW = PathWindow()
@@ -78,15 +83,22 @@ class BagOptions:
         check_spread(self.spread, "least spread")
 
 
+class Chosen(NamedTuple):
+    """A design, the training episodes' state statistics, and what their pictures show besides the robot's motion."""
+
+    design: Design
+    state: Standardiser
+    shows: Shows | None
+
+
 def bag_design(
     options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[Demonstration]
-) -> tuple[Design, Standardiser]:
-    """The design for the recorded robot, with the training episodes' state statistics."""
-    least = least_spread(recording.observation.state_units, options.spread)
-    state = fit_state(training, state_mask(recording.observation), least)
-    clock = options.clock or choose_clock(
-        [recording.observation.path_of(state.apply(demo.usable_state)) for demo in training]
-    )
+) -> Chosen:
+    """The design for the recorded robot, and what it follows from."""
+    seen = recording.observation
+    state = fit_state(training, state_mask(seen), least_spread(seen.state_units, options.spread))
+    shows = Shows.fit(training, state, seen.tick_period_ms)
+    clock = options.clock or usual_clock(training, [seen.path_of(state.apply(demo.state)) for demo in training], shows)
     given = options.memory_options
     chosen = memory_options(options.memory) if given is None else dict(given)
     addressed = small_memory(options.memory, chosen).uses_signature
@@ -106,7 +118,7 @@ def bag_design(
         spread=options.spread,
         actions=recording.actions,
     )
-    return with_eyes(design, options.eyes, options.policy_backbone), state
+    return Chosen(with_eyes(design, options.eyes, options.policy_backbone), state, shows)
 
 
 def small_memory(name: str, options: Mapping[str, Any]) -> Memory:
@@ -169,6 +181,26 @@ def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstra
     first = recipe.memory_first
     steps = min(first.stage_steps, STAGE_STEPS_WITHOUT_BRANCHES)
     return replace(recipe, memory_first=replace(first, stage_steps=steps))
+
+
+def usual_clock(
+    training: Sequence[Demonstration], paths: Sequence[NDArray[np.float32]], shows: Shows | None
+) -> ClockRule:
+    """`choose_clock` by standardised paths `(T, d_p)`, or time where what cameras see happens while the robot stands.
+
+    A clock of motion then writes little of it however fine it is, and what was never written cannot be remembered.
+    """
+    usable = [path if demo.usable is None else path[demo.usable] for demo, path in zip(training, paths, strict=True)]
+    rule = choose_clock(usable)
+    if shows is None:
+        return rule
+    finest, every = rule.threshold / FINEST, EveryTicks(ticks_in(EVERY_MS, shows.period_ms))
+
+    def written(tried: ClockRule) -> float:
+        return shows.written(training, (UpdateClock(tried).write_mask(path) for path in paths)) or 0.0
+
+    standing = written(PathLength(finest, finest)) < LEAST_WRITTEN <= written(every)
+    return every if standing else rule
 
 
 def choose_clock(states: Sequence[NDArray[np.float32]], writes: int = WRITES) -> PathLength:

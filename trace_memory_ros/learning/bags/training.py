@@ -143,12 +143,12 @@ def prepare_split(
 ) -> Prepared:
     """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone."""
     sides = [[data.episodes[i] for i in indices] for indices in chosen]
-    design, state = bag_design(options, recording, data.action_names, sides[0])
+    design, state, shows = bag_design(options, recording, data.action_names, sides[0])
     told, source = Decisions(sides, data.labels), data.source
     if decisions != ANNOTATED and (decisions != AUTO or not data.labels):
         told, source = _not_annotated(decisions, design, sides), FOUND
     training, validation, held_out = told.sides
-    prepared = prepare_unpaired(design, state, training, validation, held_out, source)
+    prepared = prepare_unpaired(design, state, training, validation, held_out, source, shows)
     fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
     return Prepared(design, with_values(fitted, given or {}), state, prepared, told.labels, told.moments)
 

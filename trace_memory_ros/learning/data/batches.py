@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.data.dataset import START_MS, Episode, EpisodeSet, Statistics
 from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.features.noise import feature_noise
@@ -98,7 +99,8 @@ class BatchBuilder:
 
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
     features: what is given in place of the memory's images where its backbone is frozen.
-    image_px: side of the policy's images; None for the cameras' own.
+    image_px: side of the policy's images; None for the cameras' own. shows: what a coarse clock must not pass over in
+    episodes that do not say it themselves.
     """
 
     data: EpisodeSet
@@ -108,6 +110,7 @@ class BatchBuilder:
     references: RelativeReferences | None = None
     features: FeatureCache | None = None
     image_px: int | None = None
+    shows: Shows | None = None
 
     def build(
         self,
@@ -158,9 +161,12 @@ class BatchBuilder:
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
         due = episode.write_mask(UpdateClock(self.clock.rule.scaled(factor)))
-        if factor > 1.0 and episode.demo.shown is not None:
-            due |= episode.write_mask(self.clock) & episode.demo.shown
-        return np.flatnonzero(due)
+        brief = self._brief(episode) if factor > 1.0 else None
+        return np.flatnonzero(due if brief is None else due | (episode.write_mask(self.clock) & brief))
+
+    def _brief(self, episode: Episode) -> NDArray[np.bool_] | None:
+        told = episode.demo.shown
+        return told if told is not None or self.shows is None else self.shows.of(episode.demo)
 
     def _parts(
         self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int

@@ -240,6 +240,10 @@ class UnpairedSet:
             chosen += rng.choice(members, share, replace=share > len(members)).tolist()
         return chosen
 
+    def up_to(self, decisions: int) -> list[Episode]:
+        """The episodes with so many decisions at most, and one at least."""
+        return [episode for episode in self.episodes if 1 <= len(episode.demo.decision_ticks) <= decisions]
+
     def some(self, count: int) -> list[int]:
         """The first `count` episodes, one of each sequence of answers in turn."""
         longest = max(len(group) for group in self._groups)

@@ -1,0 +1,1 @@
+"""Which memories can do which of the arm's tasks, from the first training phase alone."""

@@ -1,0 +1,194 @@
+"""What each task of the arm asks of a memory: right decisions after the memory-first phase, beside the controls."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from studies import options
+from studies.grid import Figures, Plan, Run, Store, do, parts
+from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
+from studies.tables import table
+from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
+from trace_memory_ros.arm.demonstrations import collect
+from trace_memory_ros.arm.design import arm_design
+from trace_memory_ros.arm.sim.env import ArmEnv
+from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
+from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
+from trace_memory_ros.learning.fit import new_agent
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.measure.statistics import wilson_interval
+
+TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
+CONTROLS = ("none", "first_frame", "last_k", "gru")
+ORACLE = "oracle"
+"""The row of the expert, who is given the answers and drives."""
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TasksPlan(Plan):
+    """The grid. pairs: held-out scenes, each with all its twins. recipe: its first phase is what is trained."""
+
+    recipe: Recipe
+
+    def trained_by(self, run: Run) -> object:
+        """Mechanism and recipe; the oracle has none."""
+        if run.row == ORACLE:
+            return [SCHEMA]
+        design = row_design(run.row)
+        return [SCHEMA, self.recipe.to_dict(), design.memory, dict(design.options), design.depth, str(design.window)]
+
+    def settings(self) -> Figures:
+        """What figures depend on besides the training."""
+        return {"pairs": self.pairs}
+
+
+def row_design(row: str) -> Design:
+    """The design behind a row's name."""
+    return arm_design(ROWS[row], DEPTH, window=WINDOWS.get(row))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Tasks, rows, scenes, and those of a grid."""
+    options.add_names(parser, "--task", TASKS, "tasks")
+    parser.add_argument(
+        "--rows",
+        type=options.names_of((*ROWS, ORACLE)),
+        default=(*CONTROLS, ORACLE),
+        help=f"rows, by comma, of {', '.join((*ROWS, ORACLE))} (default: the controls and the oracle)",
+    )
+    options.add_counts(parser, scenes=(60, "training scenes"), held_out=(12, "held-out scenes"))
+    options.add_grid(parser, workers=1)
+
+
+def run(
+    out_dir: Path,
+    quick: bool,
+    task: tuple[str, ...] = TASKS,
+    rows: tuple[str, ...] = (*CONTROLS, ORACLE),
+    scenes: int = 60,
+    held_out: int = 12,
+    seeds: int = 3,
+    workers: int = 1,
+    report: bool = False,
+    demos: Path = options.DEMOS,
+) -> Figures:
+    """Train each row on each task and count right decisions; kept runs are not done again.
+
+    quick: one seed, a coarse clock less, few steps and one attempt.
+    """
+    recipe = Recipe(pairs=scenes, held_out_pairs=held_out, memory_first=MemoryFirst(attempts=1))
+    if quick:
+        first = MemoryFirst(clock_factors=(16.0, 4.0, 1.0), stage_steps=150, settle_steps=25, attempts=1)
+        recipe, seeds = replace(recipe, memory_first=first), 1
+    plan = TasksPlan(
+        tasks=task, rows=rows, seeds=tuple(range(seeds)), pairs=held_out, recipe=recipe, out_dir=out_dir, demos=demos
+    )
+    if not report:
+        do(partial(carry_out, plan), plan.runs(), plan.run_folder, workers)
+    return {
+        "seeds": len(plan.seeds),
+        "training_scenes": scenes,
+        "held_out_scenes": held_out,
+        "signature_depth": DEPTH,
+        "tasks": {name: {row: figures_of(plan, name, row) for row in rows} for name in task},
+        "failed": {f"{t} {r}": why for t in task for r in rows if (why := plan.failures(t, r))},
+        "recipe": plan.recipe.to_dict(),
+    }
+
+
+def carry_out(plan: TasksPlan, run: Run, store: Store) -> str:
+    """Train and measure one run, unless its figures are kept; returns words about it."""
+    measured = drive if run.row == ORACLE else measure
+    figures = store.get("figures", plan.settings(), lambda: measured(plan, run))
+    right = [verdict for episode in figures["right"] for verdict in episode if verdict is not None]
+    return f"{sum(right)} of {len(right)} decisions right"
+
+
+def drive(plan: TasksPlan, run: Run) -> Figures:
+    """What the undisturbed expert decides in closed loop, on scenes of its own seeds."""
+    env = ArmEnv(run.task)
+    scenarios = held_out_scenarios(run.task, plan.pairs * task_of(run.task).choices)
+    right = []
+    for scenario in scenarios:
+        outcome = expert_outcome(env, scenario)
+        visits = (*outcome.visits, *(-1 for _ in scenario.answers))
+        right.append([int(a == v) for a, v in zip(scenario.answers, visits, strict=False)])
+    return {"right": right, "steps": 0}
+
+
+def measure(plan: TasksPlan, run: Run) -> Figures:
+    """Right decisions of each held-out episode, None where all twins answer alike, after the memory-first phase."""
+    design, recipe = row_design(run.row), plan.recipe
+    scenes = list(collect(run.task, recipe.all_seeds, design.observation, plan.demos))
+    data = build.prepare(design, *recipe.by_split(scenes))
+    assert data.held_out is not None
+    agent = new_agent(design, data, run.seed)
+    log: list[Progress] = []
+    if list(agent.memory.parameters()):
+        model = learn_memory(agent, data.training, data.validation, recipe, run.seed, log.append)
+    else:
+        # Nothing to discover: the head alone learns the mean, at the final clock.
+        alone = replace(recipe, memory_first=replace(recipe.memory_first, clock_factors=(1.0,)))
+        model = learn_memory(agent, data.training, data.validation, alone, run.seed, log.append)
+    model.eval()
+    right = [
+        [None if torch.isnan(verdict) else int(verdict) for verdict in episode]
+        for scene in range(data.held_out.data.pairs)
+        for episode in decisions_right(model, data.held_out, scene)
+    ]
+    parameters = sum(p.numel() for p in agent.memory.parameters())
+    return {"right": right, "steps": log[-1].step, "parameters": parameters, "state_bytes": agent.memory.state_bytes}
+
+
+def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
+    """Shares over all seeds' decisions, and over episodes all of whose decisions are right."""
+    found = parts(plan.stores(task, row), "figures", plan.settings())
+    episodes = [[v for v in episode if v is not None] for figures in found for episode in figures["right"]]
+    decisions = [verdict for episode in episodes for verdict in episode]
+    figures: Figures = {"runs": len(found)}
+    for name, verdicts in (("decisions", decisions), ("whole", [int(all(episode)) for episode in episodes])):
+        if verdicts:
+            share = {"right": sum(verdicts), "count": len(verdicts), "share": sum(verdicts) / len(verdicts)}
+            figures[name] = {**share, "ci95": list(wilson_interval(share["right"], share["count"]))}
+    return figures
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Decisions, then whole episodes, a row a memory and a column a task."""
+    tasks = figures["tasks"]
+    rows = list(next(iter(tasks.values())))
+    for name, title in (("decisions", "right decisions"), ("whole", "episodes with all decisions right")):
+        cells = [[row, *(_cell(tasks[task][row].get(name)) for task in tasks)] for row in rows]
+        chances = ["chance", *(f"{chance(task, name):.2f}" for task in tasks)]
+        yield table(f"{title}, {figures['seeds']} seeds", ["memory", *tasks], [chances, *cells])
+    yield from (f"{name}: {why}" for name, why in figures["failed"].items())
+
+
+def chance(task: str, name: str) -> float:
+    """What is right without the cue: at each decision the answer of most twins, or one twin's whole episode."""
+    twins = [twin.answers for twin in Scenario(task, 0, 0).twins()]
+    if name == "whole":
+        return 1 / len(twins)
+    asked = [answers for answers in zip(*twins, strict=True) if len(set(answers)) > 1]
+    return sum(max(map(answers.count, answers)) / len(twins) for answers in asked) / len(asked)
+
+
+def _cell(found: Figures | None) -> str:
+    if not found:
+        return ""
+    low, high = found["ci95"]
+    return f"{found['share']:.2f} ({found['right']}/{found['count']}), {low:.2f} to {high:.2f}"

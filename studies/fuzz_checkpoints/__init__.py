@@ -1,0 +1,1 @@
+"""Broken checkpoints in great number."""

@@ -1,0 +1,55 @@
+"""The study of the arm's tasks: what is counted, what the expert gets, what the tables say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from studies.arm_tasks import study
+from studies.grid import Run, Store
+from trace_memory_ros.arm.sim.names import WATCHED_TASKS
+
+CALL = {"scenes": 2, "held_out": 1, "seeds": 1, "workers": 0, "demos": Path("nowhere")}
+
+
+def test_expert_is_right_and_is_not_asked_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = study.run(tmp_path, True, ("when",), (study.ORACLE,), **CALL)
+    found = figures["tasks"]["when"][study.ORACLE]
+    assert (found["decisions"]["right"], found["decisions"]["count"]) == (2, 2)
+    assert not figures["failed"]
+
+    def never(*_: object) -> None:
+        raise AssertionError("driven again")
+
+    monkeypatch.setattr(study, "drive", never)
+    assert study.run(tmp_path, True, ("when",), (study.ORACLE,), **CALL) == figures
+
+
+def test_decisions_at_which_nothing_is_asked_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {"right": [[None, 1, 1], [None, 0, 1]], "steps": 5}
+    monkeypatch.setattr(study, "measure", lambda plan, run: kept)
+    figures = study.run(tmp_path, True, ("count", "match"), ("gru",), **CALL)
+    found = figures["tasks"]["count"]["gru"]
+    assert [found[name]["right"] for name in ("decisions", "whole")] == [3, 1]
+    assert [found[name]["count"] for name in ("decisions", "whole")] == [4, 2]
+    decisions, whole = study.tables(figures)
+    assert list(decisions.columns[1].cells) == ["0.70", "0.75 (3/4), 0.30 to 0.95"]
+    assert next(iter(decisions.columns[2].cells)) == "0.20"
+    assert next(iter(whole.columns[1].cells)) == "0.17"
+    assert next(iter(whole.columns[2].cells)) == "0.20"
+
+
+def test_rows_and_tasks_of_a_run_have_folders_of_their_own(tmp_path: Path) -> None:
+    plan = study.TasksPlan(
+        tasks=WATCHED_TASKS,
+        rows=(*study.CONTROLS, study.ORACLE),
+        seeds=(0,),
+        pairs=1,
+        recipe=study.Recipe(),
+        out_dir=tmp_path,
+        demos=tmp_path,
+    )
+    folders = {plan.run_folder(run) for run in plan.runs()}
+    assert len(folders) == len(plan.runs()) == len(WATCHED_TASKS) * 5
+    assert Store(plan.run_folder(Run("cups", "gru", 0))).read("figures") is None
