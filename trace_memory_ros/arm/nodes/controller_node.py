@@ -88,10 +88,11 @@ class ControllerNode(ManagedNode):
         if not self.active:
             return
         now_ns = self._now_ns()
+        busy = self._board.busy(now_ns)  # asked first: the update that ends a trajectory tells its end
         for name in self._board.update(now_ns):
             self._fault(name, f"{name}: {self._board.controllers[name].newest}")
         targets = self._board.desired(now_ns + self._step_ns)
-        if targets is not None and self._board.busy(now_ns):
+        if targets is not None and busy:
             self._tell(targets, now_ns, self._step_ns)
 
     def _now_ns(self) -> int:
