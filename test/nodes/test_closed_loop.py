@@ -60,7 +60,7 @@ def test_status_tells_the_episode(client: EpisodeClient) -> None:
 
 def test_a_wrong_scenario_is_refused_with_the_reason(client: EpisodeClient) -> None:
     with pytest.raises(EpisodeFailed, match="cue"):
-        client.set_parameters("arm_sim_node", {"cue": 2})
+        client.set_parameters("arm_sim_node", {"cue": 7})
     with pytest.raises(EpisodeFailed, match="laundry"):
         client.set_parameters("arm_sim_node", {"task": "laundry"})
 
