@@ -68,17 +68,22 @@ def test_unknown_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert parser.parse_args(["--rows", "gru, trace"]).rows == ("gru", "trace")
     with pytest.raises(SystemExit):
         parser.parse_args(["--rows", "gru,memristor"])
-    assert "memristor: choose from none, gru" in capsys.readouterr().err
-    assert "rows, by comma, of none, gru," in " ".join(parser.format_help().split())
+    assert "memristor: choose from none, first_frame, last_k, gru" in capsys.readouterr().err
+    assert "rows, by comma, of none, first_frame, last_k, gru," in " ".join(parser.format_help().split())
 
 
-def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rendered")
+
+
+def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(rendered: Path) -> None:
     from studies.memory_modules.plan import row_design
     from trace_memory_ros.learning import build
 
     column = bench.Column("2 cues", 2)
-    pairs = list(collect("sequence", [5], default_arm(), tmp_path, scenario_of=column.scenario))
-    again = list(collect("sequence", [5], default_arm(), tmp_path, scenario_of=column.scenario))
+    pairs = list(collect("sequence", [5], default_arm(), rendered, scenario_of=column.scenario))
+    again = list(collect("sequence", [5], default_arm(), rendered, scenario_of=column.scenario))
     for demo, kept in zip(pairs[0], again[0], strict=True):
         assert demo.shown is not None
         assert kept.shown is not None
@@ -92,13 +97,13 @@ def test_brief_shows_are_recorded_and_kept_by_coarse_clocks(tmp_path: Path) -> N
     assert [t for t in coarse if shown[t]] == [t for t in fine if shown[t]]
 
 
-def test_lessons_hold_no_more_cues_than_they_say_and_weigh_the_joints_that_decide(tmp_path: Path) -> None:
+def test_lessons_hold_no_more_cues_than_they_say_and_weigh_the_joints_that_decide(rendered: Path) -> None:
     from studies.memory_modules.plan import row_design
     from studies.memory_sequence import training as learn
     from trace_memory_ros.learning import build
 
     columns = (bench.Column("1 cue", 1), bench.Column("2 cues", 2))
-    pairs = [p for c in columns for p in collect("sequence", [5], default_arm(), tmp_path, scenario_of=c.scenario)]
+    pairs = [p for c in columns for p in collect("sequence", [5], default_arm(), rendered, scenario_of=c.scenario)]
     varied = learn.recombined(pairs)
     assert len(varied) == learn.VARIANTS[1] + learn.VARIANTS[2]
     assert len({twins[0].answers for twins in varied if len(twins[0].answers) == 2}) > 1
