@@ -14,18 +14,14 @@ from trace_memory_ros.arm.sim.seeding import FloatArray, generator
 from trace_memory_ros.arm.sim.tasks.base import Scene
 from trace_memory_ros.arm.sim.tasks.shells import (
     PLACES_XY,
-    REACH_M,
     SLIDE_M,
-    START_XYZ,
-    WORDS,
     CupShow,
+    ShellReferee,
     ShellScene,
+    ShellTask,
     draw_opening,
-    marks,
     shells,
 )
-from trace_memory_ros.arm.sim.tasks.visits import VisitReferee, VisitTask
-from trace_memory_ros.arm.sim.waypoints import Waypoint
 
 if TYPE_CHECKING:
     from trace_memory_ros.arm.sim.scenario import Scenario
@@ -45,19 +41,16 @@ def draw_show(task: str, seed: int) -> tuple[CupShow, float]:
     return show, float(branch_pause_s)
 
 
-class CupsReferee(VisitReferee):
+class CupsReferee(ShellReferee):
     """The first shell that is touched at the branch is the answer; it slides away then.
 
-    shells_xy: where the shells are `(3, 2)`, m. hidden: the number of the shell that the part is under.
+    hidden: the number of the shell that the part is under.
     """
 
-    reach_m = REACH_M
-
     def __init__(self, scenario: Scenario) -> None:
-        self._plan, pause_s = draw_show(scenario.task, scenario.seed)
-        self.hidden = self._plan.before(scenario.cue)
-        self.shells_xy = self._plan.shells_xy(0.0)
-        super().__init__(scenario, PLACES_XY, START_XYZ, self._plan.length_s, self._plan.after_s, (pause_s,))
+        plan, pause_s = draw_show(scenario.task, scenario.seed)
+        self.hidden = plan.before(scenario.cue)
+        super().__init__(scenario, plan, (pause_s,))
 
     @property
     def part_xy(self) -> FloatArray:
@@ -68,8 +61,7 @@ class CupsReferee(VisitReferee):
         return at
 
     def _show(self, cup: Position, holding: bool) -> None:
-        self.cue_visible = self._time_s < self._show_s
-        self.shells_xy = self._plan.shells_xy(self._time_s)
+        super()._show(cup, holding)
         if self.visits:
             touched = self._plan.before(self.visits[0])
             self.shells_xy[touched, 0] += SLIDE_M * min((self._time_s - self._last_event_s) / _REVEAL_S, 1.0)
@@ -96,22 +88,20 @@ class CupsScene(ShellScene):
         decoy = referee.decoy
         self.model.geom_rgba[self._decoy] = fixtures.HIDDEN_RGBA if decoy is None else fixtures.PART_DECOY_RGBA
         if decoy is not None:
-            x, y = PLACES_XY[0 if decoy.side == 0 else -1]
-            self.put(data, self._decoy, (x + SLIDE_M, y, layout.PART_HALF))
+            self.put_behind(data, self._decoy, decoy.side, layout.PART_HALF)
 
 
-class CupsTask(VisitTask):
+class CupsTask(ShellTask):
     """A cue is the place where the part is in the end; twins begin with it under each cup in turn."""
 
     name = "cups"
-    words = WORDS
-    targets_xy = PLACES_XY
     choices = len(PLACES_XY)
-    shown_s = 1.3
-    start_xyz = START_XYZ
+
+    def show_of(self, scenario: Scenario) -> CupShow:
+        return draw_show(scenario.task, scenario.seed)[0]
 
     def extra_s(self, scenario: Scenario) -> float:
-        return draw_show(scenario.task, scenario.seed)[0].length_s
+        return self.show_of(scenario).length_s
 
     def referee(self, scenario: Scenario) -> Referee:
         return CupsReferee(scenario)
@@ -119,14 +109,5 @@ class CupsTask(VisitTask):
     def scene(self, model: mujoco.MjModel) -> Scene:
         return CupsScene(model)
 
-    def way(self, scenario: Scenario) -> list[Waypoint]:
-        return self.watch_and_visit(scenario, draw_show(scenario.task, scenario.seed)[0].length_s)
-
     def furniture(self) -> list[str]:
         return shells()
-
-    def targets(self) -> list[str]:
-        return marks()
-
-    def decoy(self) -> str:
-        return fixtures.hidden_part("decoy")

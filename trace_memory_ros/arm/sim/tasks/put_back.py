@@ -15,18 +15,13 @@ from trace_memory_ros.arm.sim.seeding import generator
 from trace_memory_ros.arm.sim.tasks.base import Scene
 from trace_memory_ros.arm.sim.tasks.shells import (
     PLACES_XY,
-    REACH_M,
-    SLIDE_M,
-    START_XYZ,
-    WORDS,
     CupShow,
+    ShellReferee,
     ShellScene,
+    ShellTask,
     draw_opening,
-    marks,
     shells,
 )
-from trace_memory_ros.arm.sim.tasks.visits import VisitReferee, VisitTask
-from trace_memory_ros.arm.sim.waypoints import Waypoint
 
 if TYPE_CHECKING:
     from trace_memory_ros.arm.sim.scenario import Scenario
@@ -45,23 +40,18 @@ def draw_show(task: str, seed: int) -> tuple[CupShow, tuple[float, ...]]:
     return draw_opening(rng), tuple(float(s) for s in rng.uniform(1.1, 1.5, len(PLACES_XY)))
 
 
-class PutBackReferee(VisitReferee):
+class PutBackReferee(ShellReferee):
     """`panel` is the part that is asked for, from the arrival at the branch to the visit.
 
     A visit changes nothing to be seen, or it would tell the next.
     """
 
-    reach_m = REACH_M
-
     def __init__(self, scenario: Scenario) -> None:
-        self._plan, pauses_s = draw_show(scenario.task, scenario.seed)
         self.places = ORDERS[scenario.cue]
-        self.shells_xy = self._plan.shells_xy(0.0)
-        super().__init__(scenario, PLACES_XY, START_XYZ, self._plan.length_s, self._plan.after_s, pauses_s)
+        super().__init__(scenario, *draw_show(scenario.task, scenario.seed))
 
     def _show(self, cup: Position, holding: bool) -> None:
-        self.cue_visible = self._time_s < self._show_s
-        self.shells_xy = self._plan.shells_xy(self._time_s)
+        super()._show(cup, holding)
         self.panel = len(self.visits) if self._at_branch else GREY
 
 
@@ -82,19 +72,17 @@ class PutBackScene(ShellScene):
         decoy = referee.decoy
         self.paint("decoy", HIDDEN_RGBA if decoy is None else PART_RGBA[decoy.side])
         if decoy is not None:
-            x, y = PLACES_XY[0 if decoy.side == 0 else -1]
-            self.put(data, self.model.geom("decoy").id, (x + SLIDE_M, y, _HALF_M))
+            self.put_behind(data, self.model.geom("decoy").id, decoy.side, _HALF_M)
 
 
-class PutBackTask(VisitTask):
+class PutBackTask(ShellTask):
     """A twin for each of the six orders in which the parts can lie."""
 
     name = "put_back"
-    words = WORDS
-    targets_xy = PLACES_XY
     choices = len(ORDERS)
-    shown_s = 1.3
-    start_xyz = START_XYZ
+
+    def show_of(self, scenario: Scenario) -> CupShow:
+        return draw_show(scenario.task, scenario.seed)[0]
 
     def answers(self, scenario: Scenario) -> tuple[int, ...]:
         """The place of each part, blue first, then yellow, then green."""
@@ -109,9 +97,6 @@ class PutBackTask(VisitTask):
     def scene(self, model: mujoco.MjModel) -> Scene:
         return PutBackScene(model)
 
-    def way(self, scenario: Scenario) -> list[Waypoint]:
-        return self.watch_and_visit(scenario, draw_show(scenario.task, scenario.seed)[0].length_s)
-
     def part_xy(self, scenario: Scenario) -> fixtures.XY:
         return layout.PARKED_XY
 
@@ -123,9 +108,3 @@ class PutBackTask(VisitTask):
         ]
         panel = fixtures.slab("panel", layout.PANEL_XY, layout.PANEL_HALF, fixtures.GREY_RGBA)
         return [*shells(), *items, panel]
-
-    def targets(self) -> list[str]:
-        return marks()
-
-    def decoy(self) -> str:
-        return fixtures.hidden_part("decoy")

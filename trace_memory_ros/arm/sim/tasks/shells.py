@@ -5,16 +5,22 @@ Here a cup that hides is a shell; the suction cup of a hand keeps its name.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 
 from trace_memory_ros.arm.sim import fixtures
-from trace_memory_ros.arm.sim.referee import Referee
+from trace_memory_ros.arm.sim.referee import Position, Referee
 from trace_memory_ros.arm.sim.seeding import FloatArray
 from trace_memory_ros.arm.sim.tasks.base import Scene
+from trace_memory_ros.arm.sim.tasks.visits import VisitReferee, VisitTask
+from trace_memory_ros.arm.sim.waypoints import Waypoint
+
+if TYPE_CHECKING:
+    from trace_memory_ros.arm.sim.scenario import Scenario
 
 PLACES_XY = ((0.66, 0.20), (0.66, 0.0), (0.66, -0.20))
 WORDS = ("left", "middle", "right")
@@ -91,10 +97,18 @@ def draw_opening(rng: np.random.Generator) -> CupShow:
     return CupShow(float(lead_s), float(open_s), float(after_s))
 
 
-class Shells(Protocol):
-    """A referee that says where the shells are `(3, 2)`, m."""
+class ShellReferee(VisitReferee):
+    """Shells as the show has them. shells_xy: where they are `(3, 2)`, m."""
 
-    shells_xy: FloatArray
+    reach_m = REACH_M
+
+    def __init__(self, scenario: Scenario, plan: CupShow, pauses_s: tuple[float, ...]) -> None:
+        self._plan, self.shells_xy = plan, plan.shells_xy(0.0)
+        super().__init__(scenario, PLACES_XY, START_XYZ, plan.length_s, plan.after_s, pauses_s)
+
+    def _show(self, cup: Position, holding: bool) -> None:
+        self.cue_visible = self._time_s < self._show_s
+        self.shells_xy = self._plan.shells_xy(self._time_s)
 
 
 class ShellScene(Scene):
@@ -105,13 +119,42 @@ class ShellScene(Scene):
         self._shells = [model.geom(f"shell_{i}").id for i in range(len(PLACES_XY))]
 
     def show(self, data: mujoco.MjData, referee: Referee) -> None:
-        for geom, xy in zip(self._shells, cast("Shells", referee).shells_xy, strict=True):
+        assert isinstance(referee, ShellReferee)
+        for geom, xy in zip(self._shells, referee.shells_xy, strict=True):
             self.put(data, geom, (*xy, _HALF_HEIGHT))
 
     def put(self, data: mujoco.MjData, geom: int, xyz: tuple[float, ...]) -> None:
         """Move a geom; the picture may be taken before the next physics step."""
         self.model.geom_pos[geom] = xyz
         data.geom_xpos[geom] = xyz
+
+    def put_behind(self, data: mujoco.MjData, geom: int, side: int, height_m: float) -> None:
+        """Move a geom behind the left (0) or the right outer cup."""
+        x, y = PLACES_XY[0 if side == 0 else -1]
+        self.put(data, geom, (x + SLIDE_M, y, height_m))
+
+
+class ShellTask(VisitTask):
+    """Watch what the shells hide, then visit their places."""
+
+    words = WORDS
+    targets_xy = PLACES_XY
+    shown_s = 1.3
+    start_xyz = START_XYZ
+
+    @abstractmethod
+    def show_of(self, scenario: Scenario) -> CupShow:
+        """The episode's show."""
+
+    def way(self, scenario: Scenario) -> list[Waypoint]:
+        return self.watch_and_visit(scenario, self.show_of(scenario).length_s)
+
+    def targets(self) -> list[str]:
+        """A white disc at each place."""
+        return fixtures.targets(WORDS, PLACES_XY, _RADIUS + 0.02)
+
+    def decoy(self) -> str:
+        return fixtures.hidden_part("decoy")
 
 
 def shells() -> list[str]:
@@ -121,8 +164,3 @@ def shells() -> list[str]:
         f' size="{_RADIUS} {_HALF_HEIGHT}" rgba="{_SHELL_RGBA}"/>'
         for i, (x, y) in enumerate(PLACES_XY)
     ]
-
-
-def marks() -> list[str]:
-    """MJCF of a white disc at each place."""
-    return fixtures.targets(WORDS, PLACES_XY, _RADIUS + 0.02)
