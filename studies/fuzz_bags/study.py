@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import resource
 import shutil
 import time
@@ -12,13 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from rich.progress import track
 
 from studies.fuzz_bags.mutations import TICKS, mutated
+from studies.fuzz_process import FuzzProcess
 from studies.grid import say
 from studies.options import count
 from studies.tiny_bags import BEGIN_NS, PERIOD_NS
@@ -89,23 +88,11 @@ def figures_of(outcomes: list[Decoded], seed: int) -> dict[str, Any]:
     }
 
 
-class Decoder:
+class Decoder(FuzzProcess):
     """A process that decodes bags; started anew when it hangs or dies. A context manager."""
 
     def __init__(self, seed: int, deadline_s: float = DEADLINE_S) -> None:
-        self._seed = seed
-        self._deadline_s = deadline_s
-        self._context = multiprocessing.get_context("spawn")
-        # Of this process, which outlives the one that decodes.
-        self._folder = TemporaryDirectory(prefix="fuzz-")
-        self._start()
-
-    def __enter__(self) -> Decoder:
-        return self
-
-    def __exit__(self, *reason: object) -> None:
-        self._stop()
-        self._folder.cleanup()
+        super().__init__(_serve, seed, deadline_s, START_S)
 
     def decode(self, index: int) -> Decoded:
         """Mutate and decode one bag."""
@@ -124,23 +111,8 @@ class Decoder:
             return self._restarted(index, mutation, CRASH, "the process died", begun)
 
     def _restarted(self, index: int, mutation: str, failure: str, text: str, begun: float) -> Decoded:
-        self._stop()
-        self._start()
+        self.restart()
         return Decoded(index, mutation, "", failure, text, time.perf_counter() - begun)
-
-    def _start(self) -> None:
-        self._pipe, other = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(other, self._seed, self._folder.name), daemon=True)
-        self._process.start()
-        other.close()
-        if not self._pipe.poll(START_S):
-            raise RuntimeError(f"the decoding process did not start within {START_S:g} s")
-        self._pipe.recv()
-
-    def _stop(self) -> None:
-        self._pipe.close()
-        self._process.kill()
-        self._process.join()
 
 
 def _serve(pipe: Connection, seed: int, folder: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import resource
 import time
 import traceback
@@ -12,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from studies.fuzz_checkpoints.mutations import mutated, sound
+from studies.fuzz_process import FuzzProcess
 from studies.grid import Store, say
 from studies.options import count
 
@@ -77,25 +76,12 @@ def run(out_dir: Path, quick: bool, checkpoints: int | None = None, seed: int = 
     }
 
 
-class Opener:
+class Opener(FuzzProcess):
     """A process that opens checkpoints; started anew when it hangs or dies. A context manager."""
 
-    _pipe: Connection
-    _grown: int
-
     def __init__(self, seed: int, deadline_s: float = DEADLINE_S) -> None:
-        self._seed = seed
-        self._deadline_s = deadline_s
-        self._context = multiprocessing.get_context("spawn")
-        self._folder = TemporaryDirectory(prefix="fuzz-")
-
-    def __enter__(self) -> Opener:
-        self._start()
-        return self
-
-    def __exit__(self, *reason: object) -> None:
-        self._stop()
-        self._folder.cleanup()
+        super().__init__(_serve, seed, deadline_s, START_S)
+        self._grown = 0
 
     def part(self, first: int, last: int) -> dict[str, Any]:
         """Outcomes of checkpoints `first` to `last`, counted."""
@@ -128,24 +114,9 @@ class Opener:
         return found
 
     def _restarted(self, index: int, failure: str, text: str, begun: float) -> Outcome:
-        self._stop()
-        self._start()
-        return Outcome(index, "unknown", False, failure, text, time.perf_counter() - begun)
-
-    def _start(self) -> None:
+        self.restart()
         self._grown = 0
-        self._pipe, other = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(other, self._seed, self._folder.name), daemon=True)
-        self._process.start()
-        other.close()
-        if not self._pipe.poll(START_S):
-            raise RuntimeError(f"the process that opens checkpoints did not start within {START_S:g} s")
-        self._pipe.recv()
-
-    def _stop(self) -> None:
-        self._pipe.close()
-        self._process.kill()
-        self._process.join()
+        return Outcome(index, "unknown", False, failure, text, time.perf_counter() - begun)
 
 
 def _serve(pipe: Connection, seed: int, folder: str) -> None:
