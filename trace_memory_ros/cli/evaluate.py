@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-TASKS = ("origin", "colour", "small_colour", "glyph", "cups", "when", "count", "match", "put_back")
+from trace_memory_ros.cli.arm_tasks import LEARNED as TASKS
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from trace_memory_ros.cli.arm_tasks import LEARNED as TASKS
 from trace_memory_ros.cli.bags_lerobot import DATASET
 
-TASKS = ("origin", "colour", "small_colour", "glyph", "cups", "when", "count", "match", "put_back")
 FLAGS = {
     "task": "task",
     "seed": "seed",
