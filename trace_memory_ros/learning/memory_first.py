@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,7 +12,7 @@ from torch import nn
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import EpisodeSet, UnpairedSet
+from trace_memory_ros.learning.data.dataset import UnpairedSet
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.engine.keeping import Keeper, Kept
 from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
@@ -49,25 +49,19 @@ def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
 
     Several cues at once are not discovered; one is, and with it known the next.
     """
-    lessons = [
-        Stage(fewer, _up_to(validation, most), first.clock_factors[0], first.stage_steps)
-        for most in _lessons(training.data)
-        if (fewer := _up_to(training, most)) is not None
-    ]
+    coarsest, steps = first.clock_factors[0], first.stage_steps
+    lessons = [Stage(fewer, _up_to(validation, most), coarsest, steps) for most, fewer in _lessons(training)]
     return [*lessons, *delay_stages(training, validation, first)]
 
 
-def _lessons(data: EpisodeSet) -> list[int]:
-    """Of how many decisions at most the episodes of each lesson are; each has half as many episodes again."""
-    if not isinstance(data, UnpairedSet):
-        return []
-    counts = sorted({len(episode.demo.decision_ticks) for episode in data.episodes} - {0})
-    lessons, least = [], LESSON_EPISODES
+def _lessons(training: BatchBuilder) -> Iterator[tuple[int, BatchBuilder]]:
+    """How many decisions an episode of each lesson has at most, and these; each has half as many episodes again."""
+    counts, least = sorted({len(one.demo.decision_ticks) for one in training.data.episodes} - {0}), LESSON_EPISODES
     for most in counts[:-1]:
-        if (found := len(data.up_to(most))) >= least:
-            lessons.append(most)
+        fewer = _up_to(training, most)
+        if fewer is not None and (found := len(fewer.data.episodes)) >= least:
+            yield most, fewer
             least = math.ceil(LESSON_GROWTH * found)
-    return lessons
 
 
 def _up_to(builder: BatchBuilder | None, decisions: int) -> BatchBuilder | None:
