@@ -90,6 +90,11 @@ def damaged_metadata(bag: Path) -> None:
     (write(bag, recording_of(TICKS)) / "metadata.yaml").write_text("rosbag2_bagfile_information: [1, {")
 
 
+@bad(DEGRADED, "cannot be understood", "more than 50 deep", "ros2 bag reindex", TICKS, TICKS)
+def deep_metadata(bag: Path) -> None:
+    (write(bag, recording_of(TICKS)) / "metadata.yaml").write_text("[" * 100_000)
+
+
 @bad(DEGRADED, "where the bag's tables claim", "topic /front/image", "mcap recover", TICKS, TICKS)
 def metadata_that_counts_more(bag: Path) -> None:
     def change(information: dict) -> None:  # type: ignore[type-arg]

@@ -12,6 +12,7 @@ import yaml
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.bags.storage import absolute
+from trace_memory_ros.files.bounded_yaml import LOADER, check_depth
 
 SUFFIXES = (".mcap", ".db3")
 PACKED = (".zstd", ".zst")
@@ -218,8 +219,12 @@ def _formats(bag: Path, information: Any) -> list[BagFault]:
 
 
 def plain_yaml(text: str) -> Any:
-    """As `yaml.safe_load`, by the C library where PyYAML has it: metadata can be longer to read than its bag."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    """As `yaml.safe_load`, but faster: metadata can be longer to read than its bag.
+
+    Raises ConfigError where values lie too deep in one another, yaml.YAMLError.
+    """
+    check_depth(text)
+    loader = LOADER(text)
     try:
         return loader.get_single_data()
     finally:

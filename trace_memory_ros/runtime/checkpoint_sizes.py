@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from torch import Tensor
 
+from trace_memory_ros.files.bounded_yaml import LOADER, check_depth
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory
@@ -20,8 +21,6 @@ CONFIG_BYTES = 4 * 2**20
 WEIGHTS_BYTES = 16 * 2**30
 NODES = 200_000
 """Values in a configuration, those that are referred to twice counted twice."""
-DEPTH = 50
-"""Mappings and lists within one another."""
 STATE_BYTES = 2**30
 IMAGE_PX = 8192
 SIGNATURE_NUMBERS = 2**24
@@ -43,9 +42,8 @@ def read_file(path: Path, most: int) -> bytes:
 
 def plain_values(text: bytes) -> Any:
     """YAML as plain values. Raises ConfigError where they are too many or too deep, yaml.YAMLError, ValueError."""
-    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    _check_depth(yaml.parse(text, kind))
-    loader = kind(text)
+    check_depth(text, NODES)
+    loader = LOADER(text)
     try:
         node = loader.get_single_node()
         if node is not None:
@@ -53,17 +51,6 @@ def plain_values(text: bytes) -> Any:
         return None if node is None else loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-def _check_depth(events: Iterable[yaml.Event]) -> None:
-    """Before anything is built of them: libyaml's composer calls itself, and ends the process some way down."""
-    depth = 0
-    for count, event in enumerate(events):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH:
-            raise ConfigError(f"values lie more than {DEPTH} deep within one another")
-        if count > 2 * NODES:
-            raise ConfigError(f"there are more than {NODES} values in it")
 
 
 def _count(node: yaml.Node, known: dict[int, int]) -> int:
