@@ -90,7 +90,7 @@ def damaged_metadata(bag: Path) -> None:
     (write(bag, recording_of(TICKS)) / "metadata.yaml").write_text("rosbag2_bagfile_information: [1, {")
 
 
-@bad(DEGRADED, "cannot be understood", "more than 50 deep", "ros2 bag reindex", TICKS, TICKS)
+@bad(DEGRADED, "values lie more than 50 deep", "metadata.yaml", "ros2 bag reindex", TICKS, TICKS)
 def deep_metadata(bag: Path) -> None:
     (write(bag, recording_of(TICKS)) / "metadata.yaml").write_text("[" * 100_000)
 
