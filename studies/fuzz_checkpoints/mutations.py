@@ -21,6 +21,7 @@ from trace_memory_ros.runtime.checkpoint_sizes import plain_values
 Rng = np.random.Generator
 Files = dict[str, bytes]
 
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 MEMORIES = ("trace", "gru", "transformer", "retrieval+gate")
 STRANGE: tuple[Any, ...] = (
     None,
@@ -97,7 +98,7 @@ def config_value(files: Files, rng: Rng) -> None:
     values = plain_values(files[CONFIG])
     for _ in range(int(rng.integers(1, 4))):
         _change(values, rng)
-    files[CONFIG] = yaml.safe_dump(values).encode()
+    files[CONFIG] = _dumped(values)
 
 
 def config_bomb(files: Files, rng: Rng) -> None:
@@ -138,7 +139,12 @@ def _broken(content: bytes, rng: Rng) -> bytes:
 def _hash_again(files: Files) -> None:
     values = plain_values(files[CONFIG])
     values[HASH_KEY] = hashlib.sha256(files[WEIGHTS]).hexdigest()
-    files[CONFIG] = yaml.safe_dump(values, sort_keys=False).encode()
+    files[CONFIG] = _dumped(values)
+
+
+def _dumped(values: Any) -> bytes:
+    text: str = yaml.dump(values, Dumper=DUMPER, sort_keys=False)
+    return text.encode()
 
 
 def _change(values: Any, rng: Rng) -> None:

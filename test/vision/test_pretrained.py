@@ -1,5 +1,6 @@
 """Weights from elsewhere give the features that they gave there."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +71,33 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     for name in ("efficientnet_lite0", "resnet18"):
         with pytest.raises(WeightsError, match=rf"other.safetensors does not fit backbone {name}.*missing"):
             weights.choose(name, True, {}, file)
+
+
+def test_weights_larger_than_any_network_are_refused_before_room_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for suffix in (".safetensors", ".pth"):
+        file = tmp_path / f"sparse{suffix}"
+        with file.open("wb") as out:
+            out.truncate(weights.MOST_BYTES + 1)
+        with pytest.raises(WeightsError, match=rf"backbone b: .*sparse{suffix} has 17179869185 bytes, more than"):
+            weights.read_source(file, "b")
+        with pytest.raises(WeightsError, match="more than"):
+            weights.read(file, "")
+    packed = tmp_path / "packed.pth"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data/0", bytes(200_000))
+    monkeypatch.setattr(weights, "MOST_BYTES", 100_000)
+    assert packed.stat().st_size < 1_000
+    with pytest.raises(WeightsError, match="has 200000 bytes unpacked"):
+        weights.read_source(packed, "b")
+    with pytest.raises(WeightsError, match="no plain file"):
+        weights.read_source(tmp_path, "b")
+
+
+def test_a_file_that_is_no_state_dict_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "plain.pth"
+    for content in (b"", b"PK\x05\x06" + bytes(18), b"\x80\x02" + bytes(40)):
+        file.write_bytes(content)
+        with pytest.raises(WeightsError, match="no safetensors file and no plain PyTorch state dict"):
+            weights.read_source(file, "b")

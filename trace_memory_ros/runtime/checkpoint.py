@@ -19,9 +19,10 @@ from safetensors.torch import save as pack_tensors
 from torch import Tensor, nn
 
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.bounded import read_file
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.runtime.checkpoint_config import CheckpointConfig, MemoryConfig, PolicyConfig
-from trace_memory_ros.runtime.checkpoint_sizes import CONFIG_BYTES, WEIGHTS_BYTES, plain_values, read_file
+from trace_memory_ros.runtime.checkpoint_sizes import CONFIG_BYTES, WEIGHTS_BYTES, plain_values
 from trace_memory_ros.vision import weights as weights_of
 
 __all__ = ["Checkpoint", "CheckpointConfig", "CheckpointError", "MemoryConfig", "PolicyConfig", "load", "save"]

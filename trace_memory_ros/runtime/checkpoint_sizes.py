@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -26,18 +24,6 @@ IMAGE_PX = 8192
 SIGNATURE_NUMBERS = 2**24
 LARGEST = 2**31 - 1
 """A size in a configuration."""
-
-
-def read_file(path: Path, most: int) -> bytes:
-    """A whole file of at most so many bytes. Raises OSError, ConfigError for what is no plain file or is larger."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"{path} is no plain file")
-    if found.st_size > most:
-        raise ConfigError(f"{path} has {found.st_size} bytes, more than the {most} that are read")
-    with path.open("rb") as file:
-        # So much is made room for before anything is read.
-        return file.read(found.st_size)
 
 
 def plain_values(text: bytes) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from safetensors.torch import save as pack_tensors
 from torch import Tensor
 
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.bounded import read_file
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.vision.base import VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 
@@ -22,6 +26,8 @@ RANDOM = "random"
 NAME = "backbone-{}.safetensors"
 CACHE = "TRACE_MEMORY_CACHE"
 """Environment variable: where converted weights are kept, instead of the user's cache folder."""
+MOST_BYTES = 16 * 2**30
+"""Of one network's weights, packed and unpacked."""
 
 
 class WeightsError(ValueError):
@@ -64,7 +70,11 @@ def find(sha256: str, name: str, folders: Sequence[Path] = ()) -> Path:
 def read(path: Path, sha256: str) -> dict[str, Tensor]:
     """The tensors of a converted file. Raises WeightsError where it is not of that hash."""
     try:
-        content = path.read_bytes()
+        content = read_file(path, MOST_BYTES)
+    except ConfigError as error:
+        raise WeightsError(
+            f"{error}: it holds no backbone; copy it again from where the checkpoint was written"
+        ) from error
     except OSError as error:
         raise WeightsError(f"{path} cannot be read ({error.strerror}): copy it again") from error
     found = hashlib.sha256(content).hexdigest()
@@ -136,12 +146,16 @@ def copy_to(sha256: str, name: str, folder: Path) -> Path:
 def read_source(path: Path, name: str) -> dict[str, Any]:
     """Tensors of a file from elsewhere, safetensors or a state dict of PyTorch's, of which no code is run.
 
-    Raises WeightsError where there is none, or it holds something else.
+    Raises WeightsError where there is none, it holds something else, or more than `MOST_BYTES`.
     """
     try:
+        content = read_file(path, MOST_BYTES)
         if path.suffix == ".safetensors":
-            return dict(load_tensors(path.read_bytes()))
-        found = torch.load(path, map_location="cpu", weights_only=True)
+            return dict(load_tensors(content))
+        _refuse_unpacked(path, content)
+        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except ConfigError as error:
+        raise WeightsError(f"weights of backbone {name}: {error}: give one network's weights") from error
     except OSError as error:
         raise WeightsError(
             f"weights of backbone {name}: {path} cannot be read ({error.strerror}): check the path"
@@ -154,6 +168,16 @@ def read_source(path: Path, name: str) -> dict[str, Any]:
     if not isinstance(found, Mapping) or not all(isinstance(part, Tensor) for part in found.values()):
         raise WeightsError(f"weights of backbone {name}: {path} holds no tensors by name: give a state dict")
     return dict(found)
+
+
+def _refuse_unpacked(path: Path, content: bytes) -> None:
+    """Raise ConfigError for an archive that is larger once it is unpacked; PyTorch writes none that is packed."""
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        return
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > MOST_BYTES:
+        raise ConfigError(f"{path} has {size} bytes unpacked, more than the {MOST_BYTES} that are read")
 
 
 def choose(
