@@ -61,8 +61,23 @@ def test_answers_are_in_proportion(counts: tuple[int, int], seed: int) -> None:
     for share, side in ((0.25, found.held_out), (0.1, found.validation)):
         for answer, count in ((1, counts[0]), (0, counts[1])):
             held = sum(demos[i].answers == (answer,) for i in side)
-            # At least one scene is held out, however few there are.
-            assert abs(held - share * count) <= 0.5 or (share == 0.25 and sum(counts) <= 4 and held == 1)
+            # At least one scene is held out, however few there are; where both answers are rare the shares are of all.
+            rare = share * max(counts) <= 0.5 and abs(len(side) - share * sum(counts)) <= 0.5
+            assert abs(held - share * count) <= 0.5 or rare or (share == 0.25 and sum(counts) <= 4 and held == 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lengths=st.lists(st.integers(1, 6), min_size=30, max_size=90), seed=st.integers(0, 9))
+def test_sequences_of_answers_that_hardly_occur_twice_are_held_out_in_proportion(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(len(lengths))
+    answers = [tuple(rng.integers(2, size=length).tolist()) for length in lengths]
+    demos = [replace(demo(i, i, 0), decision_ticks=several, answers=several) for i, several in enumerate(answers)]
+    found = split(demos, 1 / 6, 1 / 10, seed)
+    kinds = len({several for several in answers if answers.count(several) > 3})
+    for share, side in ((1 / 6, found.held_out), (1 / 10, found.validation)):
+        assert abs(len(side) - share * len(demos)) <= 1 + kinds / 2
+    for side in found:
+        assert {answer for i in side for answer in demos[i].answers} == {0, 1}
 
 
 @pytest.mark.parametrize(("held_out", "validation", "said"), [(0.9, 0.0, "leave none"), (0.5, 0.5, "validation share")])

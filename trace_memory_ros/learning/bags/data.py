@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,9 +112,9 @@ class Split(NamedTuple):
 
 
 def split(episodes: Sequence[Demonstration], held_out: float, validation: float, seed: int) -> Split:
-    """Whole scenes: of those with each set of answers the shares asked for, held out at least one.
+    """Whole scenes: of those with each set of answers the shares asked for, of rare sets together; held out at least one.
 
-    Validation leaves at least one scene of each to train on. Which scenes are held out does not depend on it. Raises
+    Validation leaves at least one scene of each answer to train on. Which scenes are held out does not depend on it. Raises
     ValueError for shares that are none, and where too few scenes are there.
     """
     _check_shares(held_out, validation)
@@ -125,7 +125,7 @@ def split(episodes: Sequence[Demonstration], held_out: float, validation: float,
             "least two scenes, and a memory some twenty of each answer; record more, or cut the bags into episodes "
             "(`episodes` in the config)"
         )
-    sides = _sides(by_answers(episodes, scenes), held_out, validation, np.random.default_rng([seed, len(scenes)]))
+    sides = _sides(episodes, scenes, held_out, validation, np.random.default_rng([seed, len(scenes)]))
     found = Split([], [], [])
     for scene, members in scenes.items():
         found[sides.get(scene, 0)].extend(members)
@@ -159,17 +159,46 @@ def by_answers(episodes: Sequence[Demonstration], scenes: Mapping[str, Sequence[
 
 
 def _sides(
-    kinds: Sequence[Sequence[str]], held_out: float, validation: float, rng: np.random.Generator
+    episodes: Sequence[Demonstration],
+    scenes: Mapping[str, Sequence[int]],
+    held_out: float,
+    validation: float,
+    rng: np.random.Generator,
 ) -> dict[str, int]:
     """The side, as of `Split`, of scenes that are not trained on."""
-    order = [[kind[i] for i in rng.permutation(len(kind))] for kind in kinds]
+    order = [[kind[i] for i in rng.permutation(len(kind))] for kind in by_answers(episodes, scenes)]
+    answers = {scene: {a for i in members for a in episodes[i].answers} for scene, members in scenes.items()}
     held = {scene for members in order for scene in members[: round(held_out * len(members))]}
+    held |= _of_rare(order, held_out, held, answers, rng)
     held = held or {max(order, key=len)[0]}
     rest = [[scene for scene in members if scene not in held] for members in order]
     # What is only looked at as training goes never takes the last scene of its kind.
     counts = [min(round(validation * len(all_)), len(left) - 1) for all_, left in zip(order, rest, strict=True)]
     looked_at = {scene for left, count in zip(rest, counts, strict=True) for scene in left[: max(count, 0)]}
+    looked_at |= _of_rare(order, validation, held | looked_at, answers, rng)
     return dict.fromkeys(looked_at, 1) | dict.fromkeys(held, 2)
+
+
+def _of_rare(
+    order: Sequence[Sequence[str]],
+    share: float,
+    taken: Collection[str],
+    answers: Mapping[str, Collection[int]],
+    rng: np.random.Generator,
+) -> set[str]:
+    """A share of the kinds together that are too rare for a share of each, as sequences of several answers are.
+
+    Never the last scene that has an answer.
+    """
+    rare = [scene for members in order if not round(share * len(members)) for scene in members]
+    left = Counter(answer for members in order for scene in members if scene not in taken for answer in answers[scene])
+    found: set[str] = set()
+    for scene in (rare[i] for i in rng.permutation(len(rare))):
+        spared = scene not in taken and all(left[answer] > 1 for answer in answers[scene])
+        if spared and len(found) < round(share * len(rare)):
+            found.add(scene)
+            left.subtract(answers[scene])
+    return found
 
 
 def _check_shares(held_out: float, validation: float) -> None:
