@@ -112,10 +112,10 @@ class Split(NamedTuple):
 
 
 def split(episodes: Sequence[Demonstration], held_out: float, validation: float, seed: int) -> Split:
-    """Whole scenes: of those with each set of answers the shares asked for, of rare sets together; held out at least one.
+    """Whole scenes: of each set of answers the shares asked for, of rare sets together; held out at least one.
 
-    Validation leaves at least one scene of each answer to train on. Which scenes are held out does not depend on it. Raises
-    ValueError for shares that are none, and where too few scenes are there.
+    Validation leaves at least one scene of each answer to train on. Which scenes are held out does not depend on it.
+    Raises ValueError for shares that are none, and where too few scenes are there.
     """
     _check_shares(held_out, validation)
     scenes = _by_scene(episodes)
