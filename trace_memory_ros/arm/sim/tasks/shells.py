@@ -141,6 +141,7 @@ class ShellTask(VisitTask):
     targets_xy = PLACES_XY
     shown_s = 1.3
     start_xyz = START_XYZ
+    before_m = 0.12
 
     @abstractmethod
     def show_of(self, scenario: Scenario) -> CupShow:

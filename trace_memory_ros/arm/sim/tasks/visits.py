@@ -97,10 +97,15 @@ class VisitReferee(Referee):
 
 
 class VisitTask(Task):
-    """Watch, three stations, branch, visits. start_xyz: where the right arm waits and watches, m."""
+    """Watch, three stations, branch, visits.
+
+    start_xyz: where the right arm waits and watches, m. before_m: how far before a target the arm comes down to it,
+    so that a disturbed one is not over its neighbour on the way; 0: straight from the branch.
+    """
 
     left_turns = _TURNS
     brief = True
+    before_m = 0.0
     start_xyz: tuple[float, float, float] = layout.START_XYZ
 
     @property
@@ -136,7 +141,11 @@ class VisitTask(Task):
         answers = self.answers(scenario)
         way = [Waypoint("branch", layout.BRANCH_XYZ, 0.0, at, _LEG_SPEED, stop=True)]
         for visit, answer in enumerate(answers, start=1):
-            target = (*self.targets_xy[answer], _VISIT_HEIGHT)
+            x, y = self.targets_xy[answer]
+            if self.before_m:
+                before = (x - self.before_m, y, layout.TARGET_HEIGHT)
+                way.append(Waypoint(f"before_{visit}", before, 0.0, at + _VISIT / 4, _LEG_SPEED))
+            target = (x, y, _VISIT_HEIGHT)
             way.append(Waypoint(f"visit_{visit}", target, 0.0, at + _VISIT / 2, _LEG_SPEED))
             at += _VISIT
             # The last visit ends like the others: nothing tells an arm that there are no more.
