@@ -25,7 +25,8 @@ NAMESPACE = "kestrel"
 JOINTS = ("mast_yaw", "mast_pitch", "boom", "stick", "tilt", "roll")
 PLACES = np.array([1.0, -1.6, 2.2, -2.8, 3.4, -4.0])
 """Around which the joints move: no two alike, none near 0, so that a zero or a swapped joint is seen in commands."""
-SWING, SWING_S = 0.3, 7.0
+SWING, SWING_S, REST_S = 0.3, 5.0, 3.0
+"""How far the joints go, rad, in how long, and how long they then stand."""
 PERIOD_MS = 100
 EYE, WRIST, ENCODERS, JAW = "eye", "wrist", "encoders", "jaw"
 RATES = {EYE: 20.0, WRIST: 10.0, ENCODERS: 100.0, JAW: 20.0}
@@ -85,7 +86,7 @@ ACTIONS = ActionConfig.from_dict(
 
 def pose(ns: int) -> Numbers:
     """Where the joints are at a time, rad `(6,)`: all there is to know of the arm's motion."""
-    phase = 2 * np.pi * ((ns / SECOND_NS) % SWING_S) / SWING_S
+    phase = 2 * np.pi * min((ns / SECOND_NS) % (SWING_S + REST_S) / SWING_S, 1.0)
     return np.asarray(PLACES + SWING * np.sin(phase + np.arange(len(JOINTS))))
 
 

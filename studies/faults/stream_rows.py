@@ -77,6 +77,21 @@ def edited(stream: str, change: Change, share: float = 1.0) -> Callable[[], Dist
     return make
 
 
+def repeated(*cameras: str) -> Callable[[], Disturbance]:
+    """A disturbance whose cameras send what they sent first."""
+
+    def make() -> Disturbance:
+        kept: dict[str, Any] = {}
+
+        def edit(camera: str, message: Any) -> list[Any]:
+            message.data = kept.setdefault(camera, message.data)
+            return [message]
+
+        return Disturbance(edits={camera: partial(edit, camera) for camera in cameras})
+
+    return make
+
+
 def rated(**rates: float) -> Callable[[], Disturbance]:
     """A disturbance of rates."""
     return lambda: Disturbance(rates=rates)
@@ -173,6 +188,11 @@ def _faults() -> Iterator[StreamFault]:
     yield StreamFault("camera_short", "camera", "images whose data end early", edited(EYE, _cut_file), EYE)
     yield StreamFault("jpeg_cut", "camera", "JPEG files cut to a third", edited(WRIST, _cut_file), WRIST)
     yield StreamFault("jpeg_noise", "camera", "JPEG files of random bytes", edited(WRIST, _noise), WRIST)
+    said = ("one and the same picture",)
+    text = "the first camera repeats one picture, under fresh stamps"
+    yield StreamFault("camera_repeats", "camera", text, repeated(EYE), EYE, said, WARN, stale=False)
+    text = "both cameras repeat one picture each, under fresh stamps"
+    yield StreamFault("cameras_repeat", "camera", text, repeated(EYE, WRIST), WRIST, said, WARN, stale=False)
     lagging = edited(EYE, _shifted(-1_000))
     yield StreamFault(
         "camera_lags", "stamps", "the first camera's stamps are a second behind", lagging, EYE, ("after its tick",)

@@ -253,6 +253,31 @@ def test_stamps_of_zero_are_refused_by_name(robot: Robot) -> None:
     assert min(record.input_rejected) >= 3
 
 
+def test_a_camera_that_repeats_its_picture_is_named_while_the_robot_moves(robot: Robot) -> None:
+    angles = posture(0)
+
+    def run(seconds: float, still: tuple[str, ...], move: float = 0.0) -> None:
+        for _ in range(round(1e9 * seconds / PERIOD_NS)):
+            angles.update({name: angle + move * PERIOD_NS / 1e9 for name, angle in angles.items()})
+            stamp = robot.next_stamp()
+            for i, camera in enumerate(CAMERAS):
+                robot.send_image(camera, stamp, picture(0 if camera in still else stamp // PERIOD_NS + i))
+            robot.send_joints(stamp, angles)
+            assert robot.answer(stamp)[0].status == OK
+
+    run(5, CAMERAS)
+    assert all("one and the same picture" not in status.message for status in robot.health.values())
+    run(4, CAMERAS, move=1.0)
+    text = "one and the same picture on '/memory/camera/overhead/image_raw' for over 3 s"
+    wait_says(robot, WARN, text, "overhead", lambda: run(0.1, CAMERAS, move=1.0))
+    wait_says(robot, WARN, "restart the camera", "left_wrist", lambda: run(0.1, CAMERAS, move=1.0))
+    run(4, ())
+    run(4, ("left_wrist",))
+    wait_says(robot, WARN, "one and the same picture", "left_wrist", lambda: run(0.1, ("left_wrist",)))
+    assert {robot.health[f"{MEMORY}: {name}"].level for name in ("overhead", "right_wrist", "condition")} == {OKAY}
+    wait_says(robot, OKAY, "Hz", "left_wrist", lambda: run(0.1, ()))
+
+
 @pytest.mark.parametrize(("hours", "way"), [(1, "ahead"), (-1, "back")])
 def test_a_clock_jump_ends_the_episode_by_name(robot: Robot, hours: int, way: str) -> None:
     before, _ = robot.tick(1)

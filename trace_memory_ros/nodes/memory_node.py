@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.task import Future as RosFuture
@@ -25,6 +26,7 @@ from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering, Ticked
+from trace_memory_ros.nodes.memory.repeats import Repeats
 from trace_memory_ros.nodes.memory.watches import CONDITION, Watches
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
@@ -97,7 +99,10 @@ class MemoryNode(ManagedNode):
         made = (self._conditions, self._records, self._diagnostics, self._seen)
         self._publishers_made = [publisher for publisher in made if publisher is not None]
         observer, told = self._remembering.observer, (self._after_input, self._waited, self._lost)
-        self._inputs = InputSubscriptions(self, self._config, settings.reliability, observer, *told)
+        spread = self._remembering.runtime.model.state
+        std = np.where(spread.active, spread.std, np.inf)
+        self._repeats = Repeats(self._config, std, settings.repeat_timeout_s, observer)
+        self._inputs = InputSubscriptions(self, self._config, settings.reliability, self._repeats, *told)
         report = self.create_timer(1.0 / settings.diagnostics_rate_hz, self._publish_diagnostics)
         self._timers_made = [self._deadline.timer, report]
 
@@ -224,6 +229,7 @@ class MemoryNode(ManagedNode):
         latency_ms = (published_ns - newest_ns) / 1e6 if newest_ns >= 0 else float("nan")
         self._watches.ticks.ticked(condition, published_ns, latency_ms, (time.time_ns() - observation.stamp_ns) / 1e6)
         self._watches.held(observation)
+        self._repeats.ticked(observation)
         for stream, text in observation.faults.items():
             self._fault(stream, text)
         report = TickReport(condition, ticked.record, observation, stages, latency_ms)
@@ -249,6 +255,10 @@ class MemoryNode(ManagedNode):
             return
         if fault := self._remembering.continuity.fault:
             self._fault(MEMORY, fault)
+        repeated = self._repeats.faults()
+        for camera, text in repeated.items():
+            self._fault(camera, text)
+        self._watches.repeats(repeated)
         findings = self._watches.findings(time.monotonic_ns(), time.time_ns(), self._remembering, self._publishers_of)
         self._diagnostics.publish(status_array(self, findings, self._health))
 

@@ -44,6 +44,10 @@ class MemoryNodeParameters:
     stream_timeout_s: float = parameter(
         3.0, "How long a stream may take to begin before that is an error.", unit="s", limits=(0.1, 3600.0)
     )
+    repeat_timeout_s: float = parameter(
+        3.0, "How long a camera may send one and the same picture while the robot moves, before that is told; 0 for "
+        "ever.", unit="s", limits=(0.0, 3600.0),
+    )  # fmt: skip
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     publish_seen: bool = parameter(
         False, "Publish what the memory sees at every tick, all cameras side by side at its size, on memory/seen."

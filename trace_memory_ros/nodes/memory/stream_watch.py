@@ -35,7 +35,7 @@ class StreamWatch:
         self._newest_ns = -1
         self._marks: deque[tuple[int, int]] = deque()
         self._refused_in_row, self._refusal, self._refused_ns = 0, "", -RECENT_NS
-        self._fault = ""
+        self._fault = self._repeats = ""
         self._lost, self._lost_ns = 0, -RECENT_NS
         self._held_age_ms = float("nan")
 
@@ -56,6 +56,10 @@ class StreamWatch:
     def held(self, age_ms: float, fault: str) -> None:
         """What a tick held of the stream: its age by stamps, and why it could not be used."""
         self._held_age_ms, self._fault = age_ms, fault
+
+    def repeats(self, fault: str) -> None:
+        """Whether it sends one picture again and again, in words; empty where it does not."""
+        self._repeats = fault
 
     def finding(self, now_ns: int, counters: StreamCounters, publishers: int) -> Finding:
         """The stream's state. publishers: of its topic, as the graph knows them."""
@@ -91,6 +95,8 @@ class StreamWatch:
             return Level.ERROR, self._fault
         if now_ns - self._refused_ns < RECENT_NS:
             return Level.WARN, self._refusal
+        if self._repeats:
+            return Level.WARN, self._repeats
         if now_ns - self._lost_ns < RECENT_NS:
             remedy = "lighten the network or the machine, or set reliability: reliable"
             return Level.WARN, f"{name}: {self._lost} messages on {topic!r} were lost on the way; {remedy}"

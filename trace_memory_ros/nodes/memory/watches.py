@@ -51,6 +51,11 @@ class Watches:
             age_ms = float("nan") if held_ns is None else (observation.stamp_ns - held_ns) / 1e6
             stream.held(age_ms, self.by_own_topics(observation.faults.get(name, "")))
 
+    def repeats(self, faults: Mapping[str, str]) -> None:
+        """Cameras that send one picture again and again."""
+        for name, stream in self.streams.items():
+            stream.repeats(self.by_own_topics(faults.get(name, "")))
+
     def findings(
         self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], Sequence[str]]
     ) -> list[Finding]:
