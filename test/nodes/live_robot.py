@@ -39,6 +39,7 @@ class LiveRobot:
     """Publishes what the clock makes due, and keeps what it is told, with the time of receipt in ns.
 
     place: of every joint. targets: of `arm_1`, as commanded. with_clock: publish /clock too, which is the wall clock.
+    edit: what a driver does wrong with a message; None for nothing sent.
     """
 
     def __init__(self, domain_id: int, namespace: str) -> None:
@@ -60,6 +61,7 @@ class LiveRobot:
         self.health: dict[str, Any] = {}
         self._next_ns = 0
         self.with_clock = False
+        self.edit: Callable[[Any], Any] = lambda message: message
         for kind, topic, take in (
             (JointTrajectory, "arm_controller/command", lambda m: self.arm.append((time.time_ns(), m))),
             (Twist, "cmd_vel", self.wheels.append),
@@ -120,6 +122,11 @@ class LiveRobot:
         """Of policy_node's diagnostics."""
         return int.from_bytes(self.health[self._policy].level, "little")
 
+    def memory(self, level: int) -> list[Any]:
+        """Statuses of memory_node and its parts that are of this level."""
+        own = self._policy.replace("policy_node", "memory_node")
+        return [s for name, s in self.health.items() if name.startswith(own) and s.level == bytes([level])]
+
     def clear(self) -> None:
         """Forget what was heard."""
         for heard in (self.arm, self.wheels, self.dry_arm, self.dry_wheels, self.conditions, self.health):
@@ -132,9 +139,13 @@ class LiveRobot:
     def _publish(self, now_ns: int) -> None:
         if self.with_clock:
             self._clock.publish(Clock(clock=conversion.time_of(now_ns)))
-        self._joints.publish(conversion.joint_message(dict.fromkeys(JOINTS, self.place), now_ns))
-        self._odometry.publish(conversion.odometry_message(np.array([0.1, 0.0, 0.0]), now_ns))
-        self._image.publish(conversion.image_message(picture(now_ns % 1000), now_ns, "head"))
+        for publisher, message in (
+            (self._joints, conversion.joint_message(dict.fromkeys(JOINTS, self.place), now_ns)),
+            (self._odometry, conversion.odometry_message(np.array([0.1, 0.0, 0.0]), now_ns)),
+            (self._image, conversion.image_message(picture(now_ns % 1000), now_ns, "head")),
+        ):
+            if (sent := self.edit(message)) is not None:
+                publisher.publish(sent)
 
     def _on_health(self, message: DiagnosticArray) -> None:
         for status in message.status:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import nan
+from typing import Any
 
+import numpy as np
 import pytest
 from fixtures import tiny_checkpoint
 from nodes.conftest import READY_S
 from nodes.live_robot import ACTIONS, CONFIG, JOINTS, PERIOD_MS, SECOND_NS, LiveRobot, write_limits
+from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
@@ -33,7 +38,7 @@ def group(domain_id: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     model = {"checkpoint": str(folder / "checkpoint"), "reliability": "reliable", "autostart": True}
     careful = {"start_enabled": False, "ramp_ms": RAMP_MS, "limits_file": limits, "diagnostics_rate_hz": 20.0}
     specs = [
-        NodeSpec("memory_node", model, namespace="live"),
+        NodeSpec("memory_node", {**model, "diagnostics_rate_hz": 20.0}, namespace="live"),
         # The tick's stamp tells which command is which; what a controller takes is tried in the dry run.
         NodeSpec("policy_node", {**model, **careful, "trajectory_stamp": "tick"}, namespace="live"),
     ]
@@ -128,6 +133,44 @@ def test_a_late_memory_is_named_as_such(acting: LiveRobot, group: NodeGroup) -> 
     acting.arm.clear()
     acting.play_until(lambda: len(acting.arm) > 3, "commands again")
     assert min(stamp_ns(message) for _, message in acting.arm) > woken_ns - LIMIT_NS
+
+
+def without_images(message: object) -> object | None:
+    return None if isinstance(message, Image) else message
+
+
+def half_images(message: object) -> object:
+    if isinstance(message, Image):
+        message.height //= 2
+    return message
+
+
+def joint_nan(message: object) -> object:
+    if isinstance(message, JointState):
+        message.position[1] = nan
+    return message
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"), [(without_images, "no message on"), (half_images, "size changed"), (joint_nan, "arm_1")]
+)
+def test_a_fault_of_a_stream_is_named_stops_commands_and_passes(
+    acting: LiveRobot, edit: Callable[[Any], Any], words: str
+) -> None:
+    """As rows of `trace-memory bench faults` do it."""
+    last = acting.conditions[-1]
+    acting.edit = edit
+    acting.play_until(lambda: any(words in status.message for status in acting.memory(ERROR)), "the fault by name")
+    acting.play_until(lambda: acting.conditions[-1].status == MemoryCondition.STALE, "a condition that says so")
+    acting.play(0.7)  # a command is held for half a second
+    assert all(np.isfinite(target) for target in acting.targets)
+    acting.arm.clear()
+    acting.play_until(lambda: acting.says("no usable condition"), "the policy to say so")
+    assert not acting.arm
+    acting.edit = lambda message: message
+    acting.play_until(lambda: len(acting.arm) > 3 and not acting.memory(ERROR), "all to be well again")
+    after = acting.conditions[-1]
+    assert (after.instance, after.episode) == (last.instance, last.episode) and after.tick > last.tick
 
 
 def test_a_stop_lasts_until_it_is_enabled(acting: LiveRobot) -> None:

@@ -17,7 +17,7 @@ from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.types import of_another_version, typestore
-from trace_memory_ros.bags.writer import STORAGES
+from trace_memory_ros.bags.writer import STORAGES, BagFileWriter
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.cli.replay import default_out
 from trace_memory_ros.observation.config import default_arm
@@ -87,6 +87,43 @@ def test_ticks_that_a_deadline_fired_are_followed(tmp_path: Path, checkpoint: Pa
     assert alone.differ["input_stamps_ns"] > 0
     assert alone.largest > 0.0
     assert alone.first_differing_tick is not None
+
+
+def test_stamps_of_zero_are_refused_as_live_and_named(
+    tmp_path: Path, recorded: tuple[Path, list[Condition]], checkpoint: Path
+) -> None:
+    lacking, zero, followed = (rewritten(recorded[0], tmp_path / name, name) for name in ("lacking", "zero", "live"))
+    expected, got, again = (
+        Replay(bag, MemoryRuntime.from_checkpoint(checkpoint), as_recorded=bag == followed)
+        for bag in (lacking, zero, followed)
+    )
+    wanted, ticks = list(expected), list(got)
+    assert [tick.condition.vector.tobytes() for tick in ticks] == [tick.condition.vector.tobytes() for tick in wanted]
+    more, fewer = (found[-1].counters["joint_states"] for found in (ticks, wanted))
+    assert more.rejected - fewer.rejected == more.received - fewer.received > 20
+    text = "joint_states: a sample with a stamp of zero was refused: let the driver fill header.stamp"
+    assert not any("stamp of zero" in fault for fault in expected.report.faults)
+    assert sum(fault.startswith(text) for fault in got.report.faults) == 1
+    assert len(list(again)) == len(recorded[1])
+    assert sum(fault.startswith(text) for fault in again.report.faults) == 1
+
+
+def rewritten(bag: Path, copy: Path, how: str) -> Path:
+    """The bag without every fifth joint state, or with these stamped zero; without conditions unless `live`."""
+    with BagReader(bag) as reader:
+        topics = {name: info.type_names[0] for name, info in reader.topics.items()}
+        writer = BagFileWriter(copy, topics)
+        joints = 0
+        for raw in reader.messages():
+            data = bytes(raw.data)
+            if raw.topic == "/joint_states":
+                joints += 1
+                if joints % 5 == 0:
+                    data = data[:4] + bytes(8) + data[12:]
+            if (how == "live" or raw.topic != "/memory/condition") and (how != "lacking" or any(data[4:12])):
+                writer.write_raw(raw.topic, data, raw.log_ns)
+        writer.close()
+    return copy
 
 
 def test_what_only_the_recorder_received_is_not_followed(tmp_path: Path, checkpoint: Path) -> None:

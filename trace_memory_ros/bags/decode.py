@@ -14,6 +14,7 @@ from trace_memory_ros.bags.topics import stamp_of, stream_topics
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig, StreamConfig
 from trace_memory_ros.observation.content import Content, Live, Recorded, Sink
+from trace_memory_ros.observation.refusals import refusal
 from trace_memory_ros.streams.base import RecordedReader
 from trace_memory_ros.streams.cdr import Cdr, CdrError
 
@@ -23,12 +24,14 @@ class BagSink(Sink, Protocol):
 
     def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict: ...
 
+    def count_unstamped(self, stream: str) -> None: ...
+
 
 @dataclass
 class FeedCounters:
     """Of one stream. malformed: payloads that cannot be read; placed: those of them whose stamp could be.
 
-    ahead: refused for a stamp far ahead. unstamped: header stamps of zero.
+    ahead: refused for a stamp far ahead. unstamped: header stamps of zero, refused as a live node does.
     """
 
     fed: int = 0
@@ -65,6 +68,12 @@ class Feeder:
             for stream in recording.observation.inputs
         }
 
+    @property
+    def refusals(self) -> list[str]:
+        """Why messages came to no sink, by stream: as a live node says it, and for payloads that cannot be read."""
+        unstamped = [refusal(name, Verdict.UNSTAMPED) for name, one in self.counters.items() if one.unstamped]
+        return [*unstamped, *(f"{name}: {text}" for name, text in self.faults.items())]
+
     def feed(self, raw: RawMessage) -> None:
         """Push one message to every stream of its topic."""
         for stream in self._streams.get(raw.topic, ()):
@@ -78,7 +87,10 @@ class Feeder:
                 raise CdrError(f"message is {raw.type_name}, needed is {stream.message_type}")
             cdr = Cdr(raw.data)
             stamp_ns = stamp_of(self._recording, stream, cdr, raw.log_ns)
-            counters.unstamped += stamp_ns == 0
+            if not stamp_ns:
+                counters.unstamped += 1
+                self._sink.count_unstamped(stream.name)
+                return
             verdict = self._sink.push(stream.name, stamp_ns, raw.log_ns, self._contents[stream.name](cdr, raw))
             counters.ahead += verdict is Verdict.AHEAD
             counters.fed += 1

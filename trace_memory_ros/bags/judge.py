@@ -52,7 +52,7 @@ def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[Bag
     for stream in recording.observation.inputs:
         counted, fed = ticks.observer.counters[stream.name], ticks.feeder.counters[stream.name]
         where = f"topic {recording.topic(stream.topic)} ({stream.name}), episode {span.index}"
-        total = fed.fed + fed.malformed
+        total = fed.fed + fed.malformed + fed.unstamped
 
         def fault(count: int, what: str, remedy: str, where: str = where, total: int = total) -> BagFault:
             return BagFault(span.bag, f"{count} of {total} messages {what}", where, remedy)
@@ -65,7 +65,7 @@ def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[Bag
             yield fault(fed.malformed, what, "restore the bag from a copy, or record again")
         if fed.unstamped:
             yield fault(fed.unstamped, "have a stamp of zero", f"let the driver fill header.stamp: {ONE_CLOCK}")
-        refused, texts = counted.rejected - fed.placed, _content_faults(ticks, stream.name)
+        refused, texts = counted.rejected - fed.placed - fed.unstamped, _content_faults(ticks, stream.name)
         ahead = min(fed.ahead, refused) if texts else refused
         if refused > ahead:
             what, remedy = _split(texts[0])

@@ -33,15 +33,6 @@ Lost = Callable[[str, int], None]
 After = Callable[[str, Verdict, int], None]
 """Called with the stream, what became of its sample, and the sample's stamp in ns."""
 
-_REFUSALS = {
-    Verdict.DUPLICATE: "a sample with the stamp of the one before was refused: stamp every sample when it is taken",
-    Verdict.OUT_OF_ORDER: "a sample stamped before an earlier one was refused: one publisher per topic, rising stamps",
-    Verdict.AHEAD: "a sample stamped far ahead of the other streams was refused: stamp all streams by one clock",
-    Verdict.UNSTAMPED: "a sample with a stamp of zero was refused: let the driver fill header.stamp, or train with "
-    "stamp: received",
-    Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
-}
-
 AT_ONCE = 100
 """Messages that a stream hands over before others have their turn."""
 
@@ -51,12 +42,6 @@ _PICTURES: dict[str, Callable[[Any], Content]] = {
     "video": lambda m: VideoPacket(m.data, m.format),
     "ffmpeg": lambda m: VideoPacket(m.data, m.encoding),
 }
-
-
-def refusal(stream: str, verdict: Verdict) -> str:
-    """What is wrong with a sample that was refused or late, and the remedy; empty for an accepted one."""
-    text = _REFUSALS.get(verdict)
-    return f"{stream}: {text}" if text else ""
 
 
 class InputSubscriptions:

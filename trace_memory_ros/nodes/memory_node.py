@@ -21,7 +21,7 @@ from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, parameters, qos
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, status_array
-from trace_memory_ros.nodes.inputs import InputSubscriptions, refusal
+from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
@@ -32,6 +32,7 @@ from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
 from trace_memory_ros.observation.frames import side_by_side
 from trace_memory_ros.observation.observer import Observer
+from trace_memory_ros.observation.refusals import refusal
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.message_fields import TickReport

@@ -40,7 +40,7 @@ class Verdict(Enum):
     """What became of a pushed sample; the first two are held, the others refused.
 
     LATE: in order, but after a tick it belonged to had fired. AHEAD: stamped beyond the horizon. UNSTAMPED: stamped 0,
-    which only subscriptions judge.
+    which those judge who hand samples over.
     """
 
     ACCEPTED = "accepted"

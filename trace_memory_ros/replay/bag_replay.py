@@ -190,7 +190,7 @@ class Replay:
             yield from self._run(((None, observation) for observation in ticks), ticks.observer.counters)
             self.report.unfinished += ticks.unfinished
             texts = [str(fault) for fault in ticks.faults]
-            self.report.faults += [*texts, *ticks.observer.faults, *ticks.feeder.faults.values()]
+            self.report.faults += [*texts, *ticks.observer.faults, *ticks.feeder.refusals]
 
     def _episodes(self) -> list[EpisodeSpan]:
         """By the recording's rule, or by the episode topic where no rule was given and the bag has that."""
@@ -209,6 +209,7 @@ class Replay:
         ticks = RecordedTicks(self.reader, self.recording, self.live)
         yield from self._run(ticks, {})
         self.report.missed = ticks.missed
+        self.report.faults += ticks.refusals
         if self.live[0].tick:
             text = f"{self.bag}: the recording begins at tick {self.live[0].tick} of a live episode: what the memory "
             self.report.faults.append(text + "held by then is unknown; record from before the reset")

@@ -93,6 +93,9 @@ class HeldSamples:
     def push_fault(self, stream: str, stamp_ns: int, arrival_ns: int, *, fault: str) -> Verdict:
         return self._push(stream, stamp_ns, arrival_ns, partial(_refuse, fault))
 
+    def count_unstamped(self, stream: str) -> None:
+        """No tick held a sample without a stamp."""
+
     def _push(self, stream: str, stamp_ns: int, arrival_ns: int, read: Callable[[], object]) -> Verdict:
         held = (stream, stamp_ns)
         self._newest_ns[stream] = max(self._newest_ns.get(stream, stamp_ns), stamp_ns)
@@ -141,6 +144,12 @@ class RecordedTicks:
         self._recording = recording
         self._episodes = [list(group) for _, group in groupby(conditions, stretch_of)]
         self.missed = 0
+        self._feeders: list[Feeder] = []
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why messages came to no tick, in words."""
+        return list(dict.fromkeys(text for feeder in self._feeders for text in feeder.refusals))
 
     def __iter__(self) -> Iterator[tuple[Condition, Observation]]:
         waiting = deque(self._episodes)
@@ -162,7 +171,8 @@ class RecordedTicks:
         """An episode of its own: a simulator that starts again may repeat its stamps."""
         samples = HeldSamples(self._recording.observation, conditions)
         definitions = {name: info.definition for name, info in self._reader.topics.items()}
-        return samples, Feeder(samples, self._recording, definitions), deque(conditions)
+        self._feeders.append(Feeder(samples, self._recording, definitions))
+        return samples, self._feeders[-1], deque(conditions)
 
     def _tick(self, samples: HeldSamples, condition: Condition) -> tuple[Condition, Observation]:
         observation = samples.observation(condition)
