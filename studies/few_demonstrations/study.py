@@ -58,6 +58,7 @@ class Row:
 ROWS = {
     "first_frame": Row("first_frame"),
     "gru": Row("gru"),
+    "gru+gate": Row("gru+gate"),
     "trace": Row("trace"),
     "trace_window": Row("trace", WINDOW),
     "trace_noise_10": Row("trace", None, 10.0),

@@ -23,6 +23,7 @@ MATCHED: dict[str, dict[str, Any]] = {
     "deltanet": {"hidden": 285},
     "elmur": {"model": 40, "hidden": 40},
     "gru": {"hidden": 96},
+    "gru+gate": {"inner": {"hidden": 94}, "hidden": 12},
     "last_k": {"frames": 9},
     "linear_attention": {"hidden": 285},
     "lru": {"hidden": 120},
