@@ -40,7 +40,7 @@ def success_of(seeds: Sequence[Figures]) -> dict[str, Any] | None:
     if not count:
         return None
     episodes = [episode for figures in seeds for episode in figures["episodes"]]
-    wilson, bootstrap = wilson_interval(won, count), _two_level(shares)
+    wilson, bootstrap = wilson_interval(won, count), two_level(shares)
     found = {
         "success": won / count,
         "ci95": [min(wilson.low, bootstrap.low), max(wilson.high, bootstrap.high)],
@@ -54,7 +54,7 @@ def success_of(seeds: Sequence[Figures]) -> dict[str, Any] | None:
     return found
 
 
-def _two_level(shares: Sequence[Sequence[bool]]) -> Interval:
+def two_level(shares: Sequence[Sequence[float]]) -> Interval:
     """Percentile bootstrap of the mean over seeds and, in each, over its episodes."""
     random = np.random.default_rng(0)
     drawn = []

@@ -1,0 +1,43 @@
+"""POPGym's environments by name; imported under either Python."""
+
+from __future__ import annotations
+
+LEVELS = ("Easy", "Medium", "Hard")
+FAMILIES = {
+    "diagnostic": ("RepeatFirst", "RepeatPrevious", "Autoencode", "CountRecall"),
+    "games": ("HigherLower",),
+}
+"""Kinds of environments that have a teacher; each comes in three levels. Families are by what has to be remembered."""
+WITHOUT_TEACHER = (
+    "PositionOnlyCartPole",
+    "VelocityOnlyCartPole",
+    "NoisyPositionOnlyCartPole",
+    "PositionOnlyPendulum",
+    "NoisyPositionOnlyPendulum",
+    "MultiarmedBandit",
+    "Concentration",
+    "Battleship",
+    "MineSweeper",
+    "LabyrinthEscape",
+    "LabyrinthExplore",
+)
+TASKS = {family: tuple(f"{kind}{level}" for level in LEVELS for kind in kinds) for family, kinds in FAMILIES.items()}
+ALL = tuple(task for tasks in TASKS.values() for task in tasks)
+
+
+def environment_id(task: str) -> str:
+    """What gymnasium calls a task."""
+    return f"popgym-{task.replace('VelocityOnlyCartPole', 'VelocityOnlyCartpole')}-v0"
+
+
+def kind(task: str) -> str:
+    """A task without its level. Raises ValueError for a name that is no task."""
+    for level in LEVELS:
+        if task in ALL and task.endswith(level):
+            return task.removesuffix(level)
+    raise ValueError(f"{task!r} is no environment of POPGym with a teacher: choose from {', '.join(ALL)}")
+
+
+def family_of(task: str) -> str:
+    """The family of a task."""
+    return next(family for family, tasks in TASKS.items() if task in tasks)

@@ -1,0 +1,87 @@
+"""POPGym, a world that others wrote: what each memory learns of it by imitation, in closed loop."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+
+from studies import options
+from studies.grid import Figures
+from studies.popgym.names import ALL, TASKS, WITHOUT_TEACHER
+from studies.worlds import plan as worlds
+from studies.worlds.client import World
+from studies.worlds.environment import FOLDER, Unavailable, interpreter
+from studies.worlds.plan import WorldPlan
+from studies.worlds.rows import ROWS
+from studies.worlds.training import Imitation
+
+REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+MODULE = "studies.popgym.world"
+MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
+QUICK = Imitation(episodes=100, prefix=52, steps=60)
+QUICK_TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy")
+PUBLISHED = {
+    "source": "ELMUR, table of POPGym-48: imitation of 3,000 episodes of a PPO-GRU agent per environment",
+    "sum_over_48": {
+        "ELMUR": 10.4,
+        "RATE": 9.5,
+        "BC-LSTM": 9.0,
+        "DT": 5.8,
+        "BC-MLP": -6.8,
+        "random": -12.2,
+    },
+}
+"""Another regime: other teachers, models and budgets. Beside ours for orientation, not to be compared."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Environments, memories, seeds, and where POPGym's own Python packages go."""
+    options.add_names(parser, "--environments", (*TASKS, *ALL), "environments, or families of them")
+    options.add_names(parser, "--memories", ROWS, "rows")
+    parser.set_defaults(environments=tuple(TASKS), memories=MEMORIES)
+    options.add_counts(parser, seeds=(1, "training seeds"), episodes=(100, "closed-loop episodes a training"))
+    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
+    parser.add_argument(
+        "--packages", type=Path, default=FOLDER / "popgym", help="environment of POPGym's packages, made if missing"
+    )
+
+
+def run(
+    out_dir: Path,
+    quick: bool,
+    environments: tuple[str, ...],
+    memories: tuple[str, ...],
+    seeds: int,
+    episodes: int,
+    report: bool,
+    packages: Path,
+) -> Figures:
+    """Teach, train and play what is missing; kept runs are not done again.
+
+    quick: two easy environments, one seed, few steps and episodes.
+    """
+    tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
+    grid = WorldPlan(out_dir, tasks, memories, seeds, episodes, "returns")
+    if quick:
+        grid = WorldPlan(out_dir, QUICK_TASKS, memories, 1, 20, "returns", lambda task: QUICK)
+    if not report:
+        try:
+            with World(interpreter(REQUIREMENTS, packages), MODULE) as world:
+                worlds.carry_out(grid, world)
+        except Unavailable as error:
+            return {"skipped": str(error)}
+    figures = worlds.figures_of(grid, TASKS)
+    rows = {name: asdict(ROWS[name]) for name in grid.rows}
+    return {**figures, "rows": rows, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Mean return by environment and row, beside the teacher's; the published sums."""
+    yield from worlds.tables(figures, "POPGym: mean return (-1 to 1)")
+    if "published" in figures:
+        sums = ", ".join(f"{name} {value}" for name, value in figures["published"]["sum_over_48"].items())
+        yield f"another regime, sums over 48 environments ({figures['published']['source']}): {sums}"

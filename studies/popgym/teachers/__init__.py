@@ -1,0 +1,1 @@
+"""Teachers of POPGym's environments: what they know, they were shown."""

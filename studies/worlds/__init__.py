@@ -1,0 +1,1 @@
+"""Worlds that others wrote: what their studies share."""

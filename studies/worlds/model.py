@@ -1,0 +1,126 @@
+"""One policy for all worlds, of which only the memory is exchanged: encode, remember, decide from both."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from studies.worlds.client import Floats, Lessons
+from studies.worlds.path import ObservationPath
+from studies.worlds.protocol import Interface
+from studies.worlds.rows import CONTENT, WIDTH, Row
+from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
+from trace_memory_ros.memory.layers import mlp
+from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
+
+HIDDEN = 128
+FITTED = 128
+"""Episodes from which the spread of signatures is taken."""
+
+
+class Decided(NamedTuple):
+    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is what the memory's scan returned."""
+
+    decisions: Tensor
+    inputs: MemoryInput
+    states: State
+    records: WriteRecord
+
+
+class WorldPolicy(nn.Module):
+    """Observation, whether it is an episode's first, and where the world asks for it the last action; a memory; a head.
+
+    The head sees the present content and the memory's vector. Where observations are not symbols, and for signatures,
+    spreads are those of `lessons`.
+    """
+
+    def __init__(self, row: Row, interface: Interface, lessons: Lessons) -> None:
+        super().__init__()
+        self.interface, self.row = interface, row
+        acted = sum(interface.choices) or interface.numbers
+        shown = lessons.observations[lessons.mask]
+        self.spread = None if np.isin(shown, (0.0, 1.0)).all() else _spread(shown)
+        self.encoder = mlp(interface.observation + 1 + acted * interface.previous_action, HIDDEN, CONTENT)
+        self.xi = self.delta = None
+        if row.uses_signature:
+            chosen = slice(FITTED)
+            path = ObservationPath(interface.observation, len(lessons.mask[chosen]), row.window)
+            signatures = path.advance(self._scaled(lessons.observations[chosen]))
+            self.xi, self.delta = (_spread(part[lessons.mask[chosen]]) for part in signatures)
+        self.memory = row.build(self.xi.width if self.xi is not None else 0)
+        self.head = mlp(CONTENT + WIDTH, HIDDEN, acted)
+
+    def path(self, episodes: int) -> ObservationPath | None:
+        """Where the signatures of so many episodes begin; None where there are none."""
+        return ObservationPath(self.interface.observation, episodes, self.row.window) if self.xi is not None else None
+
+    def inputs(self, observations: Floats, acted: Floats, first: bool, path: ObservationPath | None) -> MemoryInput:
+        """What the memory is given for `observations` `(B, T, W)` and the actions before them, `(B, T, A)`.
+
+        first: whether the episodes begin here, in which case the first of `acted` are none.
+        """
+        scaled = self._scaled(observations)
+        begins = np.zeros((*scaled.shape[:2], 1), np.float32)
+        begins[:, 0] = first
+        parts = [scaled, begins]
+        if self.interface.previous_action:
+            parts.append(self._as_input(acted) * (1 - begins))
+        content = self.encoder(torch.from_numpy(np.concatenate(parts, axis=-1)))
+        if path is None or self.xi is None or self.delta is None:
+            address = (content.new_zeros(*content.shape[:2], 0),) * 2
+        else:
+            xi, delta = path.advance(scaled)
+            address = torch.from_numpy(self.xi.apply(xi)), torch.from_numpy(self.delta.apply(delta))
+        return MemoryInput(content, *address, content[:, :1].expand_as(content))
+
+    def forward(self, observations: Floats, acted: Floats, mask: Tensor) -> Decided:
+        """Whole episodes, by the memory's scan."""
+        xs = self.inputs(observations, acted, True, self.path(len(observations)))
+        xs = self.memory.embed(xs)
+        states, _, records = self.memory.scan(xs, self.memory.initial_state(len(mask)), mask)
+        readout = self.memory.read_sequence(xs, states)
+        return Decided(self.decide(xs.content, readout.vector), xs, states, records)
+
+    def decide(self, content: Tensor, vector: Tensor) -> Tensor:
+        """Logits of all parts of an action side by side, or an action scaled to -1 .. 1."""
+        decided: Tensor = self.head(torch.cat([content, vector], dim=-1))
+        return decided
+
+    def loss(self, decisions: Tensor, actions: Tensor) -> Tensor:
+        """Mean cross-entropy, or mean squared distance, to a teacher's actions `(n, A)`, for decisions `(n, D)`."""
+        if not self.interface.choices:
+            return nn.functional.mse_loss(decisions, self._unit(actions))
+        parts = decisions.split(self.interface.choices, dim=-1)
+        return torch.stack(
+            [nn.functional.cross_entropy(part, actions[:, i].long()) for i, part in enumerate(parts)]
+        ).sum()
+
+    def chosen(self, decisions: Tensor) -> Floats:
+        """The actions `(n, A)` that `decisions` `(n, D)` stand for: the most likely options, or numbers in range."""
+        if self.interface.choices:
+            parts = decisions.split(self.interface.choices, dim=-1)
+            return torch.stack([part.argmax(dim=-1) for part in parts], dim=-1).float().numpy()
+        low, high = self.interface.low, self.interface.high
+        return ((decisions.clamp(-1, 1) + 1) / 2 * (high - low) + low).numpy()
+
+    def _unit(self, actions: Tensor) -> Tensor:
+        low, high = self.interface.low, self.interface.high
+        return (actions - low) / (high - low) * 2 - 1
+
+    def _as_input(self, actions: Floats) -> Floats:
+        if not self.interface.choices:
+            return self._unit(torch.from_numpy(actions)).numpy()
+        options = [np.eye(n, dtype=np.float32) for n in self.interface.choices]
+        return np.concatenate([eye[actions[..., i].astype(int)] for i, eye in enumerate(options)], axis=-1)
+
+    def _scaled(self, observations: Floats) -> Floats:
+        return observations if self.spread is None else self.spread.apply(observations)
+
+
+def _spread(rows: np.ndarray) -> Standardiser:
+    moments = RunningMoments(rows.shape[-1])
+    moments.add(rows)
+    return moments.standardiser()

@@ -1,0 +1,121 @@
+"""Imitation of a teacher over whole episodes, and closed loops of what was learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from studies.worlds.client import Lessons, World
+from studies.worlds.model import WorldPolicy
+from trace_memory_ros.learning.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Imitation:
+    """episodes: of the teacher. prefix: ticks of an episode that are trained on, from its first.
+
+    A step is a batch of episodes from their start, as many as `batch_ticks` allows, at most `most`. Every other step
+    cuts them to a random length from `shortest` on, log-uniform, so that a delay is met short before it is met long.
+    The learning rate warms up and falls as a cosine. Losses that a memory adds are weighted as in the arm's trainings.
+    """
+
+    episodes: int = 600
+    prefix: int = 208
+    steps: int = 400
+    batch_ticks: int = 1664
+    shortest: int = 4
+    most: int = 64
+    learning_rate: float = 4e-3
+    weight_decay: float = 1e-4
+    warm_up: int = 30
+    gradient_clip: float = 1.0
+
+    def rate_at(self, step: int) -> float:
+        """Learning rate of step 0..steps - 1, as a share of `learning_rate`."""
+        falling = 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        return min((step + 1) / self.warm_up, 1.0) * falling
+
+
+class Progress(NamedTuple):
+    """Of the last tenth of a training: the imitation loss, and the share of the teacher's choices that were found."""
+
+    loss: float
+    agreement: float
+    write_share: float
+
+
+def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int) -> Progress:
+    """Train `policy` in place on `lessons`."""
+    rng = np.random.default_rng([seed, 0])
+    torch.manual_seed(seed)
+    optimiser = torch.optim.AdamW(policy.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, recipe.rate_at)
+    log = []
+    policy.train()
+    for step in range(recipe.steps):
+        policy.memory.anneal((step + 1) / recipe.steps)
+        ticks = lessons.mask.shape[1]
+        if step % 2:
+            ticks = round(math.exp(rng.uniform(math.log(min(recipe.shortest, ticks)), math.log(ticks))))
+        episodes = min(max(recipe.batch_ticks // ticks, 1), recipe.most, len(lessons.mask))
+        rows = rng.choice(len(lessons.mask), episodes, replace=False)
+        loss, progress = _losses(policy, lessons, rows, ticks)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(policy.parameters(), recipe.gradient_clip)
+        optimiser.step()
+        schedule.step()
+        log.append(progress)
+    return Progress(*np.mean(log[-max(recipe.steps // 10, 1) :], axis=0).tolist())
+
+
+def _losses(policy: WorldPolicy, lessons: Lessons, rows: np.ndarray, ticks: int) -> tuple[torch.Tensor, Progress]:
+    mask = torch.from_numpy(lessons.mask[rows, :ticks])
+    mask = mask[:, : int(mask.sum(dim=1).max())]
+    observations, actions = (part[rows, : mask.shape[1]] for part in (lessons.observations, lessons.actions))
+    before = np.concatenate([np.zeros_like(actions[:, :1]), actions[:, :-1]], axis=1)
+    decided = policy(observations, before, mask)
+    taught = torch.from_numpy(actions)[mask]
+    imitation = policy.loss(decided.decisions[mask], taught)
+    added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, mask)
+    loss = imitation + sum((Recipe().weight_of(name) * value for name, value in added.items()), torch.zeros(()))
+    with torch.no_grad():
+        found = torch.from_numpy(policy.chosen(decided.decisions[mask]))
+        agreement = float((found == taught).all(dim=-1).float().mean())
+        written = float(decided.records.wrote[mask].float().mean())
+    return loss, Progress(float(imitation.detach()), agreement, written)
+
+
+class Played(NamedTuple):
+    """A row an episode: the sum of its rewards, whether the world called it a success, its length in steps."""
+
+    returns: list[float]
+    successes: list[bool]
+    steps: list[int]
+
+
+@torch.inference_mode()
+def play(policy: WorldPolicy, world: World, task: str, seeds: Sequence[int]) -> Played:
+    """Closed loop, episodes side by side: every step is one `Memory.step` of each episode's own state."""
+    policy.eval()
+    observation, count = world.begin(task, seeds), len(seeds)
+    state, path = policy.memory.initial_state(count), policy.path(count)
+    acted = np.zeros((count, len(policy.interface.choices) or policy.interface.numbers), np.float32)
+    returns, successes, steps = np.zeros(count), np.zeros(count, bool), np.zeros(count, int)
+    running, first = np.ones(count, bool), True
+    while running.any():
+        xs = policy.inputs(observation[:, None], acted[:, None], first, path).at(0)
+        readout, state, _ = policy.memory.step(xs, state, torch.from_numpy(running))
+        acted, first = policy.chosen(policy.decide(xs.content, readout.vector)), False
+        outcome = world.act(acted)
+        returns += outcome.rewards
+        successes |= outcome.successes
+        steps += running
+        observation, running = outcome.observations, ~outcome.done
+    return Played(returns.tolist(), successes.tolist(), steps.tolist())
