@@ -5,23 +5,24 @@ from __future__ import annotations
 LEVELS = ("Easy", "Medium", "Hard")
 FAMILIES = {
     "diagnostic": ("RepeatFirst", "RepeatPrevious", "Autoencode", "CountRecall"),
-    "games": ("HigherLower",),
+    "control": (
+        "PositionOnlyCartPole",
+        "VelocityOnlyCartPole",
+        "NoisyPositionOnlyCartPole",
+        "PositionOnlyPendulum",
+        "NoisyPositionOnlyPendulum",
+    ),
+    "games": ("HigherLower", "MultiarmedBandit", "Concentration", "Battleship", "MineSweeper"),
 }
 """Kinds of environments that have a teacher; each comes in three levels. Families are by what has to be remembered."""
-WITHOUT_TEACHER = (
-    "PositionOnlyCartPole",
-    "VelocityOnlyCartPole",
-    "NoisyPositionOnlyCartPole",
-    "PositionOnlyPendulum",
-    "NoisyPositionOnlyPendulum",
-    "MultiarmedBandit",
-    "Concentration",
-    "Battleship",
-    "MineSweeper",
-    "LabyrinthEscape",
-    "LabyrinthExplore",
-)
+WITHOUT_TEACHER = ("LabyrinthEscape", "LabyrinthExplore")
 TASKS = {family: tuple(f"{kind}{level}" for level in LEVELS for kind in kinds) for family, kinds in FAMILIES.items()}
+GROUPS = TASKS | {
+    f"{family}, {level}": tuple(f"{kind}{level}" for kind in kinds)
+    for family, kinds in FAMILIES.items()
+    for level in LEVELS
+}
+"""Of which means are taken: the families, and each level of them."""
 ALL = tuple(task for tasks in TASKS.values() for task in tasks)
 
 

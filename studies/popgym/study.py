@@ -11,7 +11,7 @@ from rich.table import Table
 
 from studies import options
 from studies.grid import Figures
-from studies.popgym.names import ALL, TASKS, WITHOUT_TEACHER
+from studies.popgym.names import ALL, GROUPS, TASKS, WITHOUT_TEACHER
 from studies.worlds import plan as worlds
 from studies.worlds.client import World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
@@ -74,7 +74,7 @@ def run(
                 worlds.carry_out(grid, world)
         except Unavailable as error:
             return {"skipped": str(error)}
-    figures = worlds.figures_of(grid, TASKS)
+    figures = worlds.figures_of(grid, GROUPS)
     rows = {name: asdict(ROWS[name]) for name in grid.rows}
     return {**figures, "rows": rows, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}
 

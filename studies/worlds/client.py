@@ -74,7 +74,8 @@ class World:
     def describe(self, task: str) -> Interface:
         """What a task shows and takes."""
         found = self._ask("describe", task=task)
-        return Interface(**{**found, "choices": tuple(found["choices"])})
+        lists: dict[str, Any] = {name: tuple(part) for name, part in found.items() if isinstance(part, list)}
+        return Interface(**{**found, **lists})
 
     def teach(self, task: str, seeds: Sequence[int], steps: int) -> Lessons:
         """The first `steps` steps of the teacher's episodes."""

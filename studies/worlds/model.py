@@ -14,7 +14,7 @@ from studies.worlds.protocol import Interface
 from studies.worlds.rows import CONTENT, WIDTH, Row
 from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
 from trace_memory_ros.memory.layers import mlp
-from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
+from trace_memory_ros.signature.normalise import STD_FLOOR, RunningMoments, Standardiser
 
 HIDDEN = 128
 FITTED = 128
@@ -34,7 +34,7 @@ class WorldPolicy(nn.Module):
     """Observation, whether it is an episode's first, and where the world asks for it the last action; a memory; a head.
 
     The head sees the present content and the memory's vector. Where observations are not symbols, and for signatures,
-    spreads are those of `lessons`.
+    spreads are those of `lessons`; a number that is exactly 0 is not shown, and stays 0.
     """
 
     def __init__(self, row: Row, interface: Interface, lessons: Lessons) -> None:
@@ -42,20 +42,20 @@ class WorldPolicy(nn.Module):
         self.interface, self.row = interface, row
         acted = sum(interface.choices) or interface.numbers
         shown = lessons.observations[lessons.mask]
-        self.spread = None if np.isin(shown, (0.0, 1.0)).all() else _spread(shown)
+        self.spread = None if np.isin(shown, (0.0, 1.0)).all() else _spread_of_shown(shown)
         self.encoder = mlp(interface.observation + 1 + acted * interface.previous_action, HIDDEN, CONTENT)
         self.xi = self.delta = None
         if row.uses_signature:
             chosen = slice(FITTED)
-            path = ObservationPath(interface.observation, len(lessons.mask[chosen]), row.window)
-            signatures = path.advance(self._scaled(lessons.observations[chosen]))
+            path = self._new_path(len(lessons.mask[chosen]))
+            signatures = path.advance(self._along(self._scaled(lessons.observations[chosen])))
             self.xi, self.delta = (_spread(part[lessons.mask[chosen]]) for part in signatures)
         self.memory = row.build(self.xi.width if self.xi is not None else 0)
         self.head = mlp(CONTENT + WIDTH, HIDDEN, acted)
 
     def path(self, episodes: int) -> ObservationPath | None:
         """Where the signatures of so many episodes begin; None where there are none."""
-        return ObservationPath(self.interface.observation, episodes, self.row.window) if self.xi is not None else None
+        return self._new_path(episodes) if self.xi is not None else None
 
     def inputs(self, observations: Floats, acted: Floats, first: bool, path: ObservationPath | None) -> MemoryInput:
         """What the memory is given for `observations` `(B, T, W)` and the actions before them, `(B, T, A)`.
@@ -72,7 +72,7 @@ class WorldPolicy(nn.Module):
         if path is None or self.xi is None or self.delta is None:
             address = (content.new_zeros(*content.shape[:2], 0),) * 2
         else:
-            xi, delta = path.advance(scaled)
+            xi, delta = path.advance(self._along(scaled))
             address = torch.from_numpy(self.xi.apply(xi)), torch.from_numpy(self.delta.apply(delta))
         return MemoryInput(content, *address, content[:, :1].expand_as(content))
 
@@ -117,10 +117,27 @@ class WorldPolicy(nn.Module):
         return np.concatenate([eye[actions[..., i].astype(int)] for i, eye in enumerate(options)], axis=-1)
 
     def _scaled(self, observations: Floats) -> Floats:
-        return observations if self.spread is None else self.spread.apply(observations)
+        if self.spread is None:
+            return observations
+        return np.where(observations == 0.0, np.float32(0.0), self.spread.apply(observations))
+
+    def _new_path(self, episodes: int) -> ObservationPath:
+        return ObservationPath(len(self.interface.path) or self.interface.observation, episodes, self.row.window)
+
+    def _along(self, scaled: Floats) -> Floats:
+        return scaled[..., list(self.interface.path)] if self.interface.path else scaled
 
 
 def _spread(rows: np.ndarray) -> Standardiser:
+    """Of signatures `(n, S)`."""
     moments = RunningMoments(rows.shape[-1])
     moments.add(rows)
     return moments.standardiser()
+
+
+def _spread_of_shown(rows: np.ndarray) -> Standardiser:
+    """Of observations `(n, W)`, a channel's over the rows in which it is not 0."""
+    columns = [column[column != 0.0].astype(np.float64) for column in rows.T]
+    mean = np.array([column.mean() if column.size else 0.0 for column in columns])
+    std = np.array([column.std() if column.size else 0.0 for column in columns])
+    return Standardiser(mean, np.maximum(std, STD_FLOOR), std > STD_FLOOR)

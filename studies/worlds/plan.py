@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from rich.table import Table
 
-from studies.grid import HERE, Figures, Store, digest, do, say
+from studies.grid import HERE, Figures, Store, digest, do
 from studies.tables import table, two_level
 from studies.worlds.client import Lessons, World
 from studies.worlds.model import WorldPolicy
@@ -40,7 +40,10 @@ class Job:
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe: by task."""
+    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task.
+
+    variants: of a task by name, as the world calls them; the first is learned, all are played.
+    """
 
     out_dir: Path
     tasks: tuple[str, ...]
@@ -48,7 +51,8 @@ class WorldPlan:
     seeds: int
     episodes: int
     score: str
-    recipe_of: Callable[[str], Imitation] = field(default=lambda task: Imitation())
+    recipe_of: Callable[[str], Imitation] = lambda task: Imitation()
+    variants: Callable[[str], Mapping[str, str]] = lambda task: {"learned": task}
 
     def jobs(self) -> list[Job]:
         """All trainings: whole seeds first, and whole tasks of them, so that a task's rows can be compared."""
@@ -64,6 +68,8 @@ class WorldPlan:
     def settings(self, job: Job) -> Figures:
         """What a job's figures depend on."""
         found: Figures = {"schema": SCHEMA, "episodes": self.episodes, "score": self.score}
+        if len(variants := self.variants(job.task)) > 1:
+            found["variants"] = dict(variants)
         if job.row != _TEACHER:
             found |= {"row": asdict(ROWS[job.row]), "recipe": asdict(self.recipe_of(job.task))}
         return found
@@ -86,7 +92,11 @@ def carry_out(plan: WorldPlan, world: World) -> None:
 
 def _lessons(plan: WorldPlan, world: World, task: str) -> Lessons:
     recipe = plan.recipe_of(task)
-    return world.teach(task, range(recipe.episodes), recipe.prefix)
+    return world.teach(_learned(plan, task), range(recipe.episodes), recipe.prefix)
+
+
+def _learned(plan: WorldPlan, task: str) -> str:
+    return next(iter(plan.variants(task).values()))
 
 
 def _measured(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job, store: Store) -> str:
@@ -96,21 +106,25 @@ def _measured(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], 
 
 
 def _teacher(plan: WorldPlan, world: World, job: Job) -> Figures:
-    judged = world.judge(job.task, range(FIRST_SEED, FIRST_SEED + plan.episodes))
-    words = world.describe(job.task).teacher
-    return {"scores": list(map(float, judged[plan.score])), "steps": judged["steps"], "words": words}
+    seeds = range(FIRST_SEED, FIRST_SEED + plan.episodes)
+    scores = _scores({name: world.judge(task, seeds)[plan.score] for name, task in plan.variants(job.task).items()})
+    return {**scores, "words": world.describe(_learned(plan, job.task)).teacher}
+
+
+def _scores(judged: Mapping[str, Sequence[float]]) -> Figures:
+    first, *others = ({name: list(map(float, scores))} for name, scores in judged.items())
+    return {"scores": next(iter(first.values())), "elsewhere": {k: v for other in others for k, v in other.items()}}
 
 
 def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job) -> Figures:
     begun = time.process_time()
     torch.manual_seed(job.seed)
-    policy = WorldPolicy(ROWS[job.row], world.describe(job.task), lessons(job.task))
+    policy = WorldPolicy(ROWS[job.row], world.describe(_learned(plan, job.task)), lessons(job.task))
     progress = imitate(policy, lessons(job.task), plan.recipe_of(job.task), job.seed)
     learned = time.process_time()
-    played = play(policy, world, job.task, range(FIRST_SEED, FIRST_SEED + plan.episodes))
+    seeds = range(FIRST_SEED, FIRST_SEED + plan.episodes)
     return {
-        "scores": list(map(float, getattr(played, plan.score))),
-        "steps": played.steps,
+        **_scores({n: getattr(play(policy, world, t, seeds), plan.score) for n, t in plan.variants(job.task).items()}),
         **progress._asdict(),
         "parameters": sum(p.numel() for p in policy.memory.parameters()),
         "state_bytes": policy.memory.state_bytes,
@@ -120,24 +134,19 @@ def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: 
 
 
 def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
-    """Scores by task and row, means by group of tasks, sums over all tasks that every row has finished."""
-    tasks = {task: _task(plan, task) for task in plan.tasks}
-    whole = [task for task, found in tasks.items() if set(found["rows"]) >= {_TEACHER, *plan.rows}]
-    if partly := [task for task, found in tasks.items() if found["rows"] and task not in whole]:
-        say(f"left out of sums, since a row is missing: {', '.join(partly)}")
-    figures: Figures = {
+    """Scores by task and row; means by group of tasks and the sum of all, of rows that have every task begun there."""
+    tasks = {task: found for task in plan.tasks if (found := _task(plan, task))["rows"]}
+    begun = [task for task, found in tasks.items() if set(found["rows"]) != {_TEACHER}]
+    inside = {group: [task for task in members if task in begun] for group, members in groups.items()}
+    return {
         "episodes_per_seed": plan.episodes,
         "score": plan.score,
         "first_seed_of_judged_episodes": FIRST_SEED,
-        "tasks": {task: found for task, found in tasks.items() if found["rows"]},
-        "sum": {"tasks": whole, "rows": _together(tasks, whole, 1.0)},
-        "means": {},
+        "tasks": tasks,
+        "means": {group: _together(tasks, chosen, 1 / len(chosen)) for group, chosen in inside.items() if chosen},
+        "sum": _together(tasks, begun, 1.0),
         "recipes": {digest(asdict(recipe)): asdict(recipe) for recipe in map(plan.recipe_of, plan.tasks)},
     }
-    for group, members in groups.items():
-        if inside := [task for task in members if task in whole]:
-            figures["means"][group] = {"tasks": inside, "rows": _together(tasks, inside, 1.0 / len(inside))}
-    return figures
 
 
 def _task(plan: WorldPlan, task: str) -> Figures:
@@ -151,24 +160,30 @@ def _cell(plan: WorldPlan, task: str, row: str) -> Figures | None:
     seeds = [found for seed in range(plan.seeds) if (found := plan.found(Job(task, row, seed)))]
     if not seeds:
         return None
-    scores = [found["scores"] for found in seeds]
-    by_seed = [sum(each) / len(each) for each in scores]
-    cell: Figures = {"score": sum(by_seed) / len(by_seed), "ci95": list(two_level(scores)), "by_seed": by_seed}
+    cell = _summary([found["scores"] for found in seeds])
+    if others := seeds[0].get("elsewhere"):
+        cell["elsewhere"] = {name: _summary([found["elsewhere"][name] for found in seeds]) for name in others}
     for name in ("loss", "agreement", "write_share", "parameters", "state_bytes", "training_cpu_s"):
         if name in seeds[0]:
             cell[name] = sum(found[name] for found in seeds) / len(seeds)
     return cell
 
 
+def _summary(scores: Sequence[Sequence[float]]) -> Figures:
+    by_seed = [sum(each) / len(each) for each in scores]
+    return {"score": sum(by_seed) / len(by_seed), "ci95": list(two_level(scores)), "by_seed": by_seed}
+
+
 def _together(tasks: Figures, chosen: Sequence[str], scale: float) -> Figures:
     """Scaled sums over tasks; the half-width is the root of the summed squares of the tasks' own."""
     found = {}
-    for row in tasks[chosen[0]]["rows"] if chosen else ():
+    rows = dict.fromkeys(row for task in chosen for row in tasks[task]["rows"])
+    for row in (row for row in rows if all(row in tasks[task]["rows"] for task in chosen)):
         cells = [tasks[task]["rows"][row] for task in chosen]
         total = scale * sum(cell["score"] for cell in cells)
         half = scale * math.sqrt(sum(((cell["ci95"][1] - cell["ci95"][0]) / 2) ** 2 for cell in cells))
         found[row] = {"score": total, "ci95": [total - half, total + half]}
-    return found
+    return {"tasks": list(chosen), "rows": found}
 
 
 def tables(figures: Figures, title: str) -> Iterator[Table | str]:
@@ -181,6 +196,17 @@ def tables(figures: Figures, title: str) -> Iterator[Table | str]:
     lines += [[f"mean, {name} ({len(f['tasks'])})", *_line(f["rows"], rows)] for name, f in figures["means"].items()]
     lines += [[f"sum ({len(figures['sum']['tasks'])})", *_line(figures["sum"]["rows"], rows)]]
     yield table(f"{title}, {figures['episodes_per_seed']} episodes a seed", ["", *rows], lines)
+
+
+def elsewhere(figures: Figures, variant: str, title: str) -> Iterator[Table]:
+    """A line per task of what was played but not learned."""
+    tasks = {task: found["rows"] for task, found in figures.get("tasks", {}).items()}
+    rows = list(dict.fromkeys(row for found in tasks.values() for row in found))
+    cells = {t: {row: cell["elsewhere"][variant] for row, cell in found.items()} for t, found in tasks.items()}
+    lines = [[task, *_line(found, rows)] for task, found in cells.items()]
+    whole = [found for found in cells.values() if set(found) == set(rows)]
+    means = {row: {"score": sum(f[row]["score"] for f in whole) / len(whole)} for row in rows} if whole else {}
+    yield table(title, ["", *rows], [*lines, [f"mean ({len(whole)})", *_line(means, rows)]])
 
 
 def _line(found: Mapping[str, Any], rows: Sequence[str]) -> list[str]:

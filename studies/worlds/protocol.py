@@ -16,7 +16,8 @@ class Interface:
 
     observation: numbers it shows per step (symbols as one-hot). choices: options of each part of a discrete action;
     empty where an action is `numbers` numbers, each between low and high. previous_action: whether the world's authors
-    say that an observation has to hold the action before it. teacher: what it does, in words.
+    say that an observation has to hold the action before it. teacher: what it does, in
+    words. path: channels of the observation that a trajectory is made of; empty for all.
     """
 
     observation: int
@@ -26,3 +27,4 @@ class Interface:
     high: float
     previous_action: bool
     teacher: str
+    path: tuple[int, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-from studies.popgym.teachers import cards
+from studies.popgym.teachers import cards, control, games
 from studies.worlds.server import Teacher
 
 
@@ -22,5 +23,14 @@ TEACHERS: dict[str, Entry] = {
     "Autoencode": Entry(cards.Autoencode, "remembers all suits"),
     "CountRecall": Entry(cards.CountRecall, "counts"),
     "HigherLower": Entry(cards.HigherLower, "counts the cards that are left"),
+    "MultiarmedBandit": Entry(games.Bandit, "upper confidence bounds"),
+    "Concentration": Entry(games.Concentration, "remembers all cards"),
+    "Battleship": Entry(games.Battleship, "counts the ships that fit"),
+    "MineSweeper": Entry(games.MineSweeper, "weighs the numbers"),
+    "PositionOnlyCartPole": Entry(partial(control.Cart, shown=(0, 2)), "Kalman filter, linear feedback"),
+    "VelocityOnlyCartPole": Entry(partial(control.Cart, shown=(1, 3)), "Kalman filter, linear feedback"),
+    "NoisyPositionOnlyCartPole": Entry(partial(control.Cart, shown=(0, 2)), "Kalman filter, linear feedback"),
+    "PositionOnlyPendulum": Entry(control.Pendulum, "Kalman filter, swing-up by energy, feedback"),
+    "NoisyPositionOnlyPendulum": Entry(control.Pendulum, "Kalman filter, swing-up by energy, feedback"),
 }
 """By what `names.kind` gives."""

@@ -1,0 +1,86 @@
+"""Meta-World, a world that others wrote: is a goal that was shown for a moment still reached after a delay?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+
+from studies import options
+from studies.grid import Figures
+from studies.metaworld.names import TASKS, Cue
+from studies.worlds import plan as worlds
+from studies.worlds.client import World
+from studies.worlds.environment import FOLDER, Unavailable, interpreter
+from studies.worlds.plan import WorldPlan
+from studies.worlds.rows import ROWS
+from studies.worlds.training import Imitation
+
+REQUIREMENTS = Path(__file__).parent / "requirements.txt"
+MODULE = "studies.metaworld.world"
+MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "vla")
+CUES = {
+    "shown 5, held 0 to 20": Cue(5, 0, 20),
+    "shown 1, held 20": Cue(1, 20, 20),
+    "shown 5, held 100": Cue(5, 100, 100),
+}
+"""Ticks for which the goal is shown and the arm held; the first is learned."""
+RECIPE = Imitation(episodes=100, prefix=160, steps=400, batch_ticks=1664, learning_rate=3e-3)
+QUICK = Imitation(episodes=20, prefix=100, steps=60)
+QUICK_TASKS = ("reach",)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Tasks, memories, seeds, and where Meta-World's own Python packages go."""
+    options.add_names(parser, "--tasks", TASKS, "tasks")
+    options.add_names(parser, "--memories", ROWS, "rows")
+    parser.set_defaults(memories=MEMORIES)
+    options.add_counts(parser, seeds=(1, "training seeds"), episodes=(20, "closed-loop episodes a training and cue"))
+    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
+    parser.add_argument(
+        "--packages", type=Path, default=FOLDER / "metaworld", help="environment of its packages, made if missing"
+    )
+
+
+def variants(task: str) -> dict[str, str]:
+    """A task with every cue."""
+    return {name: cue.of(task) for name, cue in CUES.items()}
+
+
+def run(
+    out_dir: Path,
+    quick: bool,
+    tasks: tuple[str, ...],
+    memories: tuple[str, ...],
+    seeds: int,
+    episodes: int,
+    report: bool,
+    packages: Path,
+) -> Figures:
+    """Teach, train and play what is missing; kept runs are not done again.
+
+    quick: one task, one seed, few steps and episodes.
+    """
+    grid = WorldPlan(out_dir, tasks, memories, seeds, episodes, "successes", lambda task: RECIPE, variants)
+    if quick:
+        grid = WorldPlan(out_dir, QUICK_TASKS, memories, 1, 5, "successes", lambda task: QUICK, variants)
+    if not report:
+        try:
+            with World(interpreter(REQUIREMENTS, packages), MODULE) as world:
+                worlds.carry_out(grid, world)
+        except Unavailable as error:
+            return {"skipped": str(error)}
+    figures = worlds.figures_of(grid, {})
+    cues = {name: cue._asdict() for name, cue in CUES.items()}
+    return {**figures, "cues": cues, "rows": {name: asdict(ROWS[name]) for name in grid.rows}}
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """Share of successes by task and row, a table per cue."""
+    learned, *others = CUES
+    yield from worlds.tables(figures, f"Meta-World, successes, goal {learned} ticks")
+    for cue in others:
+        yield from worlds.elsewhere(figures, cue, f"the same policies, goal {cue} ticks")

@@ -1,0 +1,200 @@
+"""Worlds of others: signatures of what is seen, scans and closed loops that agree, tables, and what is skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from studies.grid import Store
+from studies.metaworld import study as metaworld
+from studies.metaworld.names import Cue
+from studies.popgym import study
+from studies.worlds import plan as worlds
+from studies.worlds.client import Floats, Lessons, Outcome, World
+from studies.worlds.environment import FOLDER, Unavailable, interpreter
+from studies.worlds.model import WorldPolicy
+from studies.worlds.path import TICKS, ObservationPath
+from studies.worlds.plan import Job, WorldPlan
+from studies.worlds.protocol import Interface
+from studies.worlds.rows import ROWS
+from studies.worlds.training import Imitation, imitate, play
+from trace_memory_ros.signature.naive import signature
+
+SYMBOLS = Interface(4, (4,), 0, 0.0, 0.0, previous_action=True, teacher="says what it sees")
+NUMBERS = Interface(3, (), 2, -1.0, 3.0, previous_action=True, teacher="", path=(0, 2))
+ROOT = Path(__file__).parents[2]
+
+
+def lessons_of(observations: Floats, actions: Floats) -> Lessons:
+    return Lessons(observations, actions, np.ones(observations.shape[:2], bool))
+
+
+def symbol_lessons(episodes: int, ticks: int) -> Lessons:
+    """Every action is the symbol that is seen."""
+    seen = np.random.default_rng(0).integers(0, 4, (episodes, ticks))
+    return lessons_of(np.eye(4, dtype=np.float32)[seen], seen[..., None].astype(np.float32))
+
+
+def number_lessons(episodes: int, ticks: int) -> Lessons:
+    rng = np.random.default_rng(0)
+    shown = rng.normal(5.0, 2.0, (episodes, ticks, 3)).astype(np.float32)
+    shown[:, 1:, 1] = 0.0
+    return lessons_of(shown, rng.uniform(-1, 3, (episodes, ticks, 2)).astype(np.float32))
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_signatures_are_those_of_the_path_of_observations_and_time(window: int | None) -> None:
+    seen = np.random.default_rng(1).normal(size=(2, 9, 3)).astype(np.float32)
+    xi, delta = ObservationPath(3, 2, window).advance(seen)
+    points = np.concatenate([seen, np.broadcast_to(np.arange(9)[None, :, None] / TICKS, (2, 9, 1))], axis=-1)
+    for t in range(9):
+        first = 0 if window is None else max(t - window, 0)
+        for row in range(2):
+            np.testing.assert_allclose(xi[row, t], signature(points[row, first : t + 1], 2), atol=1e-12)
+    np.testing.assert_allclose(delta.cumsum(axis=1), xi, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [None, 2, 5])
+def test_a_path_may_be_given_in_pieces(window: int | None) -> None:
+    seen = np.random.default_rng(2).normal(size=(2, 12, 8)).astype(np.float32)
+    whole = ObservationPath(8, 2, window).advance(seen)
+    path = ObservationPath(8, 2, window)
+    pieces = [path.advance(seen[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 12))]
+    for at_once, parts in zip(whole, zip(*pieces, strict=True), strict=True):
+        np.testing.assert_allclose(np.concatenate(parts, axis=1), at_once, atol=1e-12)
+
+
+class Replayed(World):
+    """A world that shows what it was going to show whatever is done; keeps what was done."""
+
+    def __init__(self, observations: Floats) -> None:
+        self.observations, self.acted = observations, []
+
+    def begin(self, task: str, seeds: object) -> Floats:
+        return self.observations[:, 0]
+
+    def act(self, actions: Floats) -> Outcome:
+        self.acted.append(actions)
+        tick, count = len(self.acted), len(actions)
+        last = tick == self.observations.shape[1]
+        shown = np.zeros_like(self.observations[:, 0]) if last else self.observations[:, tick]
+        return Outcome(shown, np.full(count, 0.5), np.full(count, last), np.full(count, tick == 2))
+
+
+@pytest.mark.parametrize("row", ["none", "first_frame", "last_k", "gru", "trace", "trace+window", "elmur", "prism"])
+@pytest.mark.parametrize(("interface", "made"), [(SYMBOLS, symbol_lessons), (NUMBERS, number_lessons)])
+def test_closed_loop_decides_what_the_scan_decides(row: str, interface: Interface, made) -> None:
+    torch.manual_seed(0)
+    lessons = made(4, 7)
+    policy = WorldPolicy(ROWS[row], interface, lessons).eval()
+    world = Replayed(lessons.observations)
+    played = play(policy, world, "any", range(4))
+    acted = np.stack(world.acted, axis=1)
+    before = np.concatenate([np.zeros_like(acted[:, :1]), acted[:, :-1]], axis=1)
+    with torch.no_grad():
+        decided = policy(lessons.observations, before, torch.from_numpy(lessons.mask))
+    scanned = policy.chosen(decided.decisions.flatten(0, 1)).reshape(acted.shape)
+    np.testing.assert_allclose(acted, scanned, atol=1e-4)
+    assert (played.returns, played.successes, played.steps) == ([3.5] * 4, [True] * 4, [7] * 4)
+
+
+def test_what_the_teacher_does_is_learned_and_what_it_cannot_show_is_not() -> None:
+    lessons = symbol_lessons(32, 6)
+    recipe = Imitation(steps=80, batch_ticks=96)
+    torch.manual_seed(0)
+    policy = WorldPolicy(ROWS["none"], SYMBOLS, lessons)
+    assert imitate(policy, lessons, recipe, 0).agreement > 0.95
+    shuffled = lessons._replace(actions=np.random.default_rng(5).permuted(lessons.actions, axis=1))
+    torch.manual_seed(0)
+    blind = WorldPolicy(ROWS["none"], SYMBOLS, shuffled)
+    assert imitate(blind, shuffled, recipe, 0).agreement < 0.8
+
+
+def test_padding_teaches_nothing() -> None:
+    lessons = symbol_lessons(8, 6)
+    mask = lessons.mask.copy()
+    mask[:, 4:] = False
+    spoiled = lessons.actions.copy()
+    spoiled[:, 4:] = 3 - spoiled[:, 4:]
+    found = []
+    for actions in (lessons.actions, spoiled):
+        torch.manual_seed(0)
+        policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons)
+        found.append(imitate(policy, Lessons(lessons.observations, actions, mask), Imitation(steps=5), 0))
+    assert found[0] == found[1]
+
+
+def test_a_number_that_is_not_shown_stays_zero() -> None:
+    lessons = number_lessons(4, 5)
+    scaled = WorldPolicy(ROWS["none"], NUMBERS, lessons)._scaled(lessons.observations)
+    assert (scaled[:, 1:, 1] == 0).all()
+    np.testing.assert_allclose(scaled[:, 0, 1].std(), 1.0, atol=1e-3)
+
+
+def plan_of(folder: Path) -> WorldPlan:
+    return WorldPlan(folder, ("RepeatFirstEasy", "AutoencodeEasy"), ("none", "gru"), 2, 2, "returns")
+
+
+def test_sums_leave_out_rows_that_lack_a_task(tmp_path: Path) -> None:
+    grid = plan_of(tmp_path)
+    scores = {"teacher": [1.0, 1.0], "none": [-0.5, 0.5], "gru": [0.5, 1.0]}
+    for job in grid.jobs():
+        if not (job.task == "AutoencodeEasy" and job.row == "gru"):
+            Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": scores[job.row], "words": "all"})
+    figures = worlds.figures_of(grid, {"first": ["RepeatFirstEasy"], "unknown": ["Labyrinth"]})
+    assert {row: found["score"] for row, found in figures["sum"]["rows"].items()} == {"teacher": 2.0, "none": 0.0}
+    assert list(figures["means"]) == ["first"]
+    assert figures["means"]["first"]["rows"]["gru"]["score"] == 0.75
+    assert figures["tasks"]["RepeatFirstEasy"]["rows"]["gru"]["by_seed"] == [0.75, 0.75]
+    shown = list(worlds.tables(figures, "two"))
+    assert list(shown[0].columns[3].cells) == ["+0.75", "", "+0.75", ""]
+
+
+def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Path) -> None:
+    grid, job = plan_of(tmp_path), Job("RepeatFirstEasy", "gru", 0)
+    others = (
+        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 3, "returns"),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 2, "returns", lambda task: Imitation(steps=7)),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 2, "returns", variants=lambda task: {"a": task, "b": task}),
+    )
+    assert len({grid.folder(job), *(other.folder(job) for other in others)}) == 4
+    assert len({grid.folder(each) for each in grid.jobs()}) == len(grid.jobs()) == 2 * (1 + 2 * 2)
+
+
+def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where a folder should be")
+    call = {"environments": ("diagnostic",), "memories": ("gru",), "seeds": 1, "episodes": 1, "report": False}
+    figures = study.run(tmp_path, True, **call, packages=tmp_path / "taken" / "popgym")
+    (line,) = study.tables(figures)
+    assert "python -m venv failed" in line and str(tmp_path / "taken") in line
+
+
+@pytest.mark.skipif(
+    not (ROOT / FOLDER / "popgym" / "complete").exists(), reason="needs the packages of `trace-memory bench popgym`"
+)
+def test_teachers_of_the_diagnostic_tasks_make_no_mistake() -> None:
+    python = interpreter(study.REQUIREMENTS, ROOT / FOLDER / "popgym")
+    with World(python, study.MODULE) as world:
+        for task in ("RepeatFirstEasy", "RepeatPreviousEasy", "AutoencodeEasy", "CountRecallEasy"):
+            judged = world.judge(task, range(3))
+            np.testing.assert_allclose(judged["returns"], 1.0)
+            assert world.teach(task, range(3), 20).actions.shape == (3, 20, 1)
+        with pytest.raises(RuntimeError, match="is no environment of POPGym"):
+            world.describe("LabyrinthEscapeEasy")
+
+
+def test_a_world_that_does_not_start_is_named(tmp_path: Path) -> None:
+    with World(Path("/bin/true"), "studies.popgym.world") as world, pytest.raises(Unavailable, match="studies.popgym"):
+        world.describe("RepeatFirstEasy")
+
+
+def test_cues_are_read_as_they_are_written() -> None:
+    cue = Cue(5, 0, 20)
+    assert Cue.parse(cue.of("reach-wall")) == ("reach-wall", cue)
+    for name in ("reach", "door-open:1:0:0", "reach:1:0"):
+        with pytest.raises(ValueError, match="TASK:SHOWN"):
+            Cue.parse(name)
+    assert len({*metaworld.variants("reach").values()}) == len(metaworld.CUES) == 3
