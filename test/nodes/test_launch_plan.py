@@ -18,9 +18,9 @@ from trace_memory_ros.nodes.launch_arguments import ROBOT
 from trace_memory_ros.nodes.launch_plan import (
     LaunchPlan,
     Restarts,
-    log_level_arguments,
     replay_command,
     robot_plan,
+    ros_arguments,
     rviz_arguments,
     rviz_missing,
 )
@@ -202,4 +202,9 @@ def test_rviz_and_loggers_follow_the_namespace() -> None:
     assert rviz_arguments("", "") == ([], ())
     words, rules = rviz_arguments("cell", "base_link")
     assert words == ["-f", "base_link"] and rules[0] == ("/memory/markers", "/cell/memory/markers")
-    assert log_level_arguments("memory_node", "/a/b", "warn") == ["--log-level", "a.b.memory_node:=warn"]
+    assert ros_arguments("memory_node", "/a/b", "warn") == [
+        "--enclave",
+        "/a/b/memory_node",
+        "--log-level",
+        "a.b.memory_node:=warn",
+    ]

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import rclpy
+from nodes.graph import allowed, declared, unused
 from nodes.panel import check_valid, diagnostics, joints, of, words
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -62,6 +63,9 @@ def test_the_node_draws_what_other_processes_publish(ros, tmp_path):
         # Of the many pictures of one episode only the first clears, and a busy machine may lose it.
         cleared = receive(ros, arrays, begin, lambda markers: markers[0].action == Marker.DELETEALL)
         assert len(of(cleared.markers, "slots")) == 1
+        used, rights = declared(ros, "marker_node", ""), allowed("origin_trace", "marker_node", "")
+        assert all(names <= rights[right] for right, names in used.items())
+        assert unused(rights, used) == {"/clock"}
         assert process.running
     finally:
         code = process.stop()

@@ -12,7 +12,19 @@ EXTRAS = {"mujoco": "sim", "diffusers": "diffusion", "huggingface_hub": "diffusi
 ROS_MODULES = ("rclpy", "ament_index_python")
 MESSAGES = "trace_memory_ros.msg"
 ROS_ENDINGS = ("_msgs", "_srvs", "_interfaces")
-COMMANDS = ("train", "sweep", "demonstrate", "evaluate", "compare", "replay", "bags", "doctor", "demo", "bench")
+COMMANDS = (
+    "train",
+    "sweep",
+    "demonstrate",
+    "evaluate",
+    "compare",
+    "replay",
+    "bags",
+    "doctor",
+    "permissions",
+    "demo",
+    "bench",
+)
 
 
 def parser() -> argparse.ArgumentParser:

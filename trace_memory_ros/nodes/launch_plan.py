@@ -16,6 +16,7 @@ import yaml
 from trace_memory_ros.files.strict import ConfigError, nearest
 from trace_memory_ros.nodes.launch_arguments import flag
 from trace_memory_ros.nodes.markers.groups import ARMS
+from trace_memory_ros.nodes.permissions import enclave
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
 from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
 
@@ -163,10 +164,13 @@ def rviz_arguments(namespace: str, frame: str) -> tuple[list[str], Remaps]:
     return ["-f", frame] if frame else [], remaps if namespace.strip("/") else ()
 
 
-def log_level_arguments(name: str, namespace: str, level: str) -> list[str]:
-    """ROS arguments that set one node's own logger: at debug, those of the middleware would drown it."""
+def ros_arguments(name: str, namespace: str, level: str) -> list[str]:
+    """A node's enclave, which counts where ROS_SECURITY_ENABLE is true, and the level of its own logger.
+
+    At debug, the loggers of the middleware would drown it.
+    """
     logger = absolute(name, namespace).strip("/").replace("/", ".")
-    return ["--log-level", f"{logger}:={level}"]
+    return ["--enclave", enclave(name, namespace), "--log-level", f"{logger}:={level}"]
 
 
 def check_params_file(path: str, known: Mapping[str, Collection[str]], nodes: Sequence[NodePlan]) -> tuple[str, ...]:

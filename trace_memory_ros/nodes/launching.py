@@ -32,7 +32,7 @@ from trace_memory_ros.nodes.launch_plan import (
     LaunchPlan,
     NodePlan,
     Restarts,
-    log_level_arguments,
+    ros_arguments,
     rviz_arguments,
     rviz_missing,
 )
@@ -108,7 +108,7 @@ def _node(plan: NodePlan, given: Given) -> LifecycleNode:
         output="screen",
         parameters=[config, *own, dict(plan.parameters)],
         remappings=list(plan.remaps),
-        ros_arguments=log_level_arguments(plan.name, given["namespace"], given["log_level"]),
+        ros_arguments=ros_arguments(plan.name, given["namespace"], given["log_level"]),
     )
 
 
