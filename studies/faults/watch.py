@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
+from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
@@ -61,7 +62,10 @@ class Status:
 
 
 class Watch:
-    """Subscribes to all of it; `clear` forgets what was heard, diagnostics of before `clear` included."""
+    """Subscribes to all of it; `clear` forgets what was heard, diagnostics of before `clear` included.
+
+    sizes: of conditions, bytes.
+    """
 
     arm_type = JointTrajectory
 
@@ -71,6 +75,7 @@ class Watch:
         self.arm: list[Command] = []
         self.jaw: list[Command] = []
         self.health: dict[str, Status] = {}
+        self.sizes: list[int] = []
         node.create_subscription(MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION)
         self._node = node
         self._commands: list[Any] = []
@@ -93,7 +98,7 @@ class Watch:
 
     def clear(self) -> None:
         """Look anew."""
-        for heard in (self.conditions, self.arm, self.jaw, self.health):
+        for heard in (self.conditions, self.arm, self.jaw, self.health, self.sizes):
             heard.clear()
 
     @property
@@ -124,6 +129,7 @@ class Watch:
         return [f"{n} {levels[s.level]}: {s.message}" for n, s in self.health.items() if s.level in levels]
 
     def _on_condition(self, message: MemoryCondition) -> None:
+        self.sizes.append(len(serialize_message(message)))
         arrays = [np.asarray(part) for part in (message.tokens, message.vector, message.read_weights)]
         ok = message.status == MemoryCondition.OK
         empty = not all(np.isfinite(part).all() for part in arrays) or not np.any(arrays[1])

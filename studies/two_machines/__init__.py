@@ -1,0 +1,1 @@
+"""Memory on the robot, policy on another machine."""
