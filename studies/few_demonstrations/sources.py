@@ -18,6 +18,8 @@ from trace_memory_ros.learning.bags.training import read_bags
 CONFIGS = Path(__file__).parents[2] / "config" / "robots"
 TASKS = ("origin", "colour")
 TRAIN, FRESH = "train", "fresh"
+LAPS = (4, 16)
+"""Times the trained delay, after which a memory of the arm's tasks may be asked."""
 FIRST_FRESH = 100_000
 ROBOT_FRESH = 1_000
 
@@ -46,11 +48,21 @@ def sources(seconds: float) -> dict[str, Source]:
         name: Source(name, _annotated(name), partial(_record_robot, robot, seconds), ROBOT_FRESH)
         for name, robot in ROBOTS.items()
     }
-    arm = {task: Source(task, arm_recording(), partial(_record_arm, task), FIRST_FRESH) for task in TASKS}
+    arm = {
+        name: Source(name, arm_recording(), partial(_record_arm, task, laps), FIRST_FRESH)
+        for task in TASKS
+        for laps in (1, *LAPS)
+        for name in [delayed(task, laps)]
+    }
     return {**robots, **arm}
 
 
-@lru_cache(maxsize=2)
+def delayed(source: str, laps: int) -> str:
+    """The name of a task's bags in which the arms go round the stations so many times."""
+    return source if laps == 1 else f"{source}_x{laps}"
+
+
+@lru_cache(maxsize=4)
 def data_of(source: str, folder: Path, cache: Path, kind: str, count: int, seconds: float) -> BagData:
     """The decoded bags of a kind. Raises ValueError where one cannot be used."""
     found = sources(seconds)[source]
@@ -70,6 +82,6 @@ def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Pat
     return bag if (bag / METADATA).exists() else robot.record(bag, scene, seconds)
 
 
-def _record_arm(task: str, folder: Path, scene: int) -> Path:
+def _record_arm(task: str, laps: int, folder: Path, scene: int) -> Path:
     """Even scenes have one answer, odd ones the other: there are no twins."""
-    return next(iter(record_bags([default_scenario(task, scene, scene % 2)], folder)))
+    return next(iter(record_bags([replace(default_scenario(task, scene, scene % 2), laps=laps)], folder)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.few_demonstrations.sources import FRESH, TRAIN, data_of, sources
+from studies.few_demonstrations.sources import FRESH, LAPS, TASKS, TRAIN, data_of, delayed, sources
 from studies.grid import Figures, Store, say
 from studies.tables import table
 from trace_memory_ros.bags.recording import RecordingConfig
@@ -42,6 +42,8 @@ SIZES = {
 """Bags to train on, by source."""
 WINDOW = PathWindow(stretches=8)
 SECONDS = 8.0
+DELAYED = 8
+"""Bags of each longer delay: an episode of 16 laps lasts five minutes."""
 QUICK_RECIPE = Recipe(memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=2, check_steps=1, attempts=1))
 
 
@@ -94,11 +96,13 @@ class FewPlan:
     seconds: float
     recipe: Recipe
     out_dir: Path
+    delays: bool = False
 
     def settings(self, job: Job) -> Figures:
         """What a job's figures depend on."""
         recipe = {"memory_first": asdict(self.recipe.memory_first), "augmentation": asdict(self.recipe.augmentation)}
         sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": recipe}
+        sizes |= {"delayed": DELAYED} if self.delays and job.source in TASKS else {}
         return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
 
 
@@ -110,6 +114,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folds", action="store_true", help=f"cross-validate {', '.join(FOLDED)} on the fewest bags too"
     )
+    parser.add_argument("--delays", action="store_true", help="ask memories of the arm's tasks after 4 and 16 laps too")
     parser.add_argument("--report", action="store_true", help="train nothing, tabulate what is there")
 
 
@@ -121,13 +126,14 @@ def run(
     seeds: int,
     fresh: int,
     folds: bool,
+    delays: bool,
     report: bool,
 ) -> Figures:
     """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
-    plan = FewPlan(fresh, SECONDS, Recipe(), out_dir)
+    plan = FewPlan(fresh, SECONDS, Recipe(), out_dir, delays)
     sizes = {name: SIZES[name] for name in sources}
     if quick:
-        plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE)
+        plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE, delays=False)
         sizes = dict.fromkeys(sources, (4,))
     jobs = [
         Job(source, bags, row, seed)
@@ -156,10 +162,8 @@ def run(
 def measure(plan: FewPlan, job: Job) -> Figures:
     """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by."""
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
-    train, fresh = (_bags(plan, job, *part) for part in ((TRAIN, job.bags), (FRESH, plan.fresh)))
-    both = replace(train, episodes=train.episodes + fresh.episodes)
-    chosen = Split(list(range(job.bags)), [], list(range(job.bags, len(both.episodes))))
-    prepared = _prepared(plan, row, recording, both, chosen)
+    train = _bags(plan, job, TRAIN, job.bags)
+    prepared = _beside(plan, row, recording, train, _bags(plan, job, FRESH, plan.fresh))
     design, data, recipe = prepared.design, prepared.data, prepared.recipe
     log: list[Progress] = []
     begun = time.process_time()
@@ -170,11 +174,16 @@ def measure(plan: FewPlan, job: Job) -> Figures:
     spent = time.process_time() - begun
     with torch.no_grad():
         decided = judge(model, data.held_out)
+        later = {
+            str(laps): judge(model, _beside(plan, row, recording, train, bags).data.held_out).accuracy
+            for laps, bags in (_delayed(plan, job) if plan.delays and job.source in TASKS else ())
+        }
     assert decided.accuracy is not None
     probe = probe_address(model, agent.memory, data.training, recipe)
     return {
         "right": decided.accuracy.right,
         "count": decided.accuracy.count,
+        "delays": {laps: {"right": a.right, "count": a.count} for laps, a in later.items() if a is not None},
         "chunk_error": decided.chunk_error,
         "train": str(log[-1].train_branch_accuracy),
         "steps": log[-1].step,
@@ -208,6 +217,19 @@ def _bags(plan: FewPlan, job: Job, kind: str, count: int) -> BagData:
     return data_of(job.source, plan.out_dir / "bags", plan.out_dir / "cache", kind, count, plan.seconds)
 
 
+def _delayed(plan: FewPlan, job: Job) -> Iterator[tuple[int, BagData]]:
+    """Fresh bags of each longer delay."""
+    for laps in LAPS:
+        yield laps, _bags(plan, replace(job, source=delayed(job.source, laps)), FRESH, DELAYED)
+
+
+def _beside(plan: FewPlan, row: Row, recording: RecordingConfig, train: BagData, fresh: BagData) -> Prepared:
+    """All bags to train on, and fresh ones as what is held out."""
+    both, count = replace(train, episodes=train.episodes + fresh.episodes), len(train.episodes)
+    chosen = Split(list(range(count)), [], list(range(count, len(both.episodes))))
+    return _prepared(plan, row, recording, both, chosen)
+
+
 def _prepared(plan: FewPlan, row: Row, recording: RecordingConfig, data: BagData, chosen: Split) -> Prepared:
     """The row's design, data, and recipe with its noise."""
     found = prepare_split(data, recording, BagOptions(row.memory, window=row.window), plan.recipe, chosen)
@@ -223,9 +245,12 @@ def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> 
         for row in rows:
             runs = [kept for job, kept in found.items() if (job.source, job.bags, job.row) == (source, bags, row)]
             if runs:
-                together = Accuracy.of(sum(r["right"] for r in runs), sum(r["count"] for r in runs))
-                cell[row] = {**together.to_dict(), "seeds": runs}
+                cell[row] = {**_together(runs), "seeds": runs}
     return out
+
+
+def _together(runs: Sequence[Figures]) -> Figures:
+    return Accuracy.of(sum(run["right"] for run in runs), sum(run["count"] for run in runs)).to_dict()
 
 
 def tables(figures: Figures) -> Iterator[Table]:
@@ -233,6 +258,14 @@ def tables(figures: Figures) -> Iterator[Table]:
     names = [name for name in ROWS if any(name in cell for cell in figures["cells"].values())]
     rows = [[where, *(_text(cell.get(name)) for name in names)] for where, cell in figures["cells"].items()]
     yield table("right decisions on fresh bags, memory-first phase alone", ["trained on", *names], rows)
+    later = [
+        [where, name, *(_share(_together([run["delays"][str(laps)] for run in found["seeds"]])) for laps in LAPS)]
+        for where, cell in figures["cells"].items()
+        for name, found in cell.items()
+        if all(run.get("delays") for run in found["seeds"])
+    ]
+    if later:
+        yield table("right decisions after longer delays", ["trained on", "row", *(f"{n}x" for n in LAPS)], later)
     folded = [
         [where, name, _share(run["cross_validation"]["accuracy"]), _share(found), run["cross_validation"]["warned"]]
         for where, cell in figures["cells"].items()

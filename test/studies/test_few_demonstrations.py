@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from studies.few_demonstrations import sources as of_bags
 from studies.few_demonstrations import study
 from studies.few_demonstrations.sources import FRESH, TRAIN, sources
+from trace_memory_ros.arm.sim.scenario import Scenario
 
-CALL = {"seeds": 1, "fresh": 40, "folds": True, "report": False}
+CALL = {"seeds": 1, "fresh": 40, "folds": True, "delays": True, "report": False}
 
 
 def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +29,16 @@ def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pyt
     assert [column.header for column in shown.columns] == ["trained on", "gru", "trace_window_noise_10"]
     (counted,) = (list(column.cells) for column in folded.columns if column.header == "cross-validated")
     assert counted[0].split(" ")[0].endswith("/4")
+
+
+def test_a_longer_delay_is_as_many_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Scenario] = []
+    monkeypatch.setattr(of_bags, "record_bags", lambda scenarios, folder: asked.extend(scenarios) or [folder])
+    for name in ("origin", "origin_x4", "colour_x16"):
+        list(sources(1.0)[name].bags(tmp_path, FRESH, 2))
+    assert [(one.task, one.laps, one.cue) for one in asked] == [
+        (task, laps, cue) for task, laps in (("origin", 1), ("origin", 4), ("colour", 16)) for cue in (0, 1)
+    ]
 
 
 def test_no_bag_to_be_judged_by_is_trained_on_and_answers_take_turns(tmp_path: Path) -> None:
