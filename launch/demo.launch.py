@@ -1,11 +1,15 @@
 """The simulated arm, its memory, a policy and the RViz panel: `ros2 launch trace_memory_ros demo.launch.py`."""
 
+from pathlib import Path
+
 from launch.actions import ExecuteProcess, RegisterEventHandler, SetEnvironmentVariable
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
+from launch.logging import launch_config
 from launch.substitutions import EnvironmentVariable
 
 from launch import Action, LaunchContext, LaunchDescription
+from trace_memory_ros.arm.controllers.simulated import write_robot
 from trace_memory_ros.nodes.launch_arguments import DEMO
 from trace_memory_ros.nodes.launch_plan import demo_plan, demo_player
 from trace_memory_ros.nodes.launching import Given, description, end, started
@@ -20,10 +24,11 @@ def over(event: ProcessExited, context: LaunchContext) -> list[Action]:
 
 def decide(given: Given) -> list[Action]:
     """All nodes, and what runs the episodes."""
+    robot = write_robot(Path(launch_config.log_dir) / "robot.yaml")
     player = ExecuteProcess(cmd=demo_player(given), output="screen")
     renderer = SetEnvironmentVariable("MUJOCO_GL", EnvironmentVariable("MUJOCO_GL", default_value="egl"))
     watch = RegisterEventHandler(OnProcessExit(target_action=player, on_exit=over))
-    return [renderer, watch, *started(demo_plan(given), given), player]
+    return [renderer, watch, *started(demo_plan(given, robot), given), player]
 
 
 def generate_launch_description() -> LaunchDescription:

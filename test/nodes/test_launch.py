@@ -5,15 +5,24 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fixtures import tiny_checkpoint
+from learning.tiny_bags import TICKS, recording, write_bag
 from nodes.test_parameters import TABLES
 
-from trace_memory_ros.nodes import launch_arguments
+from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.nodes import launch_arguments, qos
 from trace_memory_ros.nodes.launch_arguments import DEMO, MEMORY, REPLAY, ROBOT, Argument
 from trace_memory_ros.nodes.launch_plan import LaunchPlan, demo_plan, demo_player, replay_plan, robot_plan
+from trace_memory_ros.nodes.node_client import NodeClient
 from trace_memory_ros.nodes.parameters import specs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +43,8 @@ def plans() -> Iterator[LaunchPlan]:
     yield robot_plan(given(ROBOT, use_sim_time="true", frame="base", snapshot_dir="/tmp"), KNOWN, policy=True)
     yield robot_plan(given(MEMORY), KNOWN, policy=False)
     yield replay_plan(given(REPLAY))
-    yield demo_plan(given(DEMO))
+    for mode in ("realtime", "lockstep"):
+        yield demo_plan(given(DEMO, mode=mode), "robot.yaml")
 
 
 def test_every_launch_file_has_its_arguments() -> None:
@@ -73,10 +83,39 @@ def test_the_demos_player_takes_what_it_is_given() -> None:
     assert all(f'"{word}"' in source for word in words if word.startswith("--"))
 
 
-@pytest.mark.skipif(
+needs_launch = pytest.mark.skipif(
     importlib.util.find_spec("launch_ros") is None,
     reason="launch_ros is not installed: it comes with a ROS 2 installation, not from PyPI",
 )
+LAUNCH = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+file, *words = sys.argv[1:]
+arguments = [tuple(word.split(":=", 1)) for word in words]
+service = LaunchService(argv=words)
+source = PythonLaunchDescriptionSource(file)
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+sys.exit(service.run())
+"""
+"""What `ros2 launch FILE NAME:=VALUE ...` does, without its command line."""
+
+
+@contextmanager
+def launched(name: str, folder: Path, **given: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A launch under way, its log in `folder`; ended as by ^C."""
+    command = [sys.executable, "-c", LAUNCH, str(FILES[name]), *(f"{key}:={value}" for key, value in given.items())]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "ROS_LOG_DIR": str(folder)})
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60.0)
+
+
+@needs_launch
 @pytest.mark.parametrize("name", FILES)
 def test_launch_builds_the_description(name: str) -> None:
     spec = importlib.util.spec_from_file_location(name, FILES[name])
@@ -85,3 +124,31 @@ def test_launch_builds_the_description(name: str) -> None:
     spec.loader.exec_module(module)
     entities = module.generate_launch_description().entities
     assert len(entities) == len(ARGUMENTS[name]) + 3
+
+
+@needs_launch
+@pytest.mark.timeout(200)
+def test_replay_launch_plays_a_bag_into_a_memory_once_it_is_active(tmp_path: Path, domain_id: int) -> None:
+    write_bag(tmp_path / "bag", 0, 0, recording())
+    tiny_checkpoint(tmp_path / "checkpoint", observation=recording().observation)
+    conditions: list[MemoryCondition] = []
+    with NodeClient(domain_id) as client:
+        client.node.create_subscription(MemoryCondition, "memory/condition", conditions.append, qos.CONDITION)
+        places = {"bag": str(tmp_path / "bag"), "checkpoint": str(tmp_path / "checkpoint")}
+        with launched("replay", tmp_path, **places, rviz="false"):
+            heard = client.spin_until(lambda: len(conditions) >= TICKS - 1, 120.0)
+    assert heard, (tmp_path / "log").read_text()[-3000:]
+    assert [one.tick for one in conditions] == list(range(len(conditions)))
+    assert all(one.status == MemoryCondition.OK for one in conditions)
+
+
+@needs_launch
+@pytest.mark.timeout(300)
+def test_the_demos_launch_drives_the_arm_through_its_controllers_and_ends(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco", reason="the extra [sim] brings the simulated arm")
+    words = {"task": "colour", "memory": "gru", "episodes": "1", "mode": "lockstep", "rviz": "false"}
+    with launched("demo", tmp_path, **words) as process:
+        assert process.wait(240.0) == 0, (tmp_path / "log").read_text()[-3000:]
+    log = (tmp_path / "log").read_text()
+    assert "colour seed 300000, gru memory: cue left, took left: right branch" in log
+    assert "[controller_node" in log and "refused" not in log

@@ -13,9 +13,9 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.observer import Observer
-from trace_memory_ros.replay.live_run import CONDITION_TOPIC
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 PATIENT_MS = 1_000_000
 

@@ -18,12 +18,16 @@ from trace_memory_ros.nodes.launch_arguments import flag
 from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.permissions import enclave
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC, SEEN_TOPIC
 
-RECORDED = ("memory/condition", "memory/diagnostics", "memory/markers")
+RECORDED = (CONDITION_TOPIC, RECORD_TOPIC, MARKERS_TOPIC)
 """What a live run left in the bag plays beside what the memory publishes now, not into it."""
-RVIZ_TOPICS = ("memory/markers", "memory/seen")
+RVIZ_TOPICS = (MARKERS_TOPIC, SEEN_TOPIC)
 RESTART_DELAY_S = 2.0
+DEMO_RATE_HZ = 50.0
+"""Of the demo's controllers in real time: that of the simulator's joints."""
 ROS_PARAMETERS = "ros__parameters"
 
 
@@ -119,16 +123,20 @@ def policy_notes(given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) 
     return (f"commands go to {sent} once enabled: ros2 service call {node}/enable std_srvs/srv/Trigger",)
 
 
-def demo_plan(given: Mapping[str, str]) -> LaunchPlan:
-    """The simulated arm, a memory and a policy, and the panel."""
+def demo_plan(given: Mapping[str, str], robot: str) -> LaunchPlan:
+    """The simulated arm and its controllers, a memory and a policy, and the panel.
+
+    robot: file of the controllers, and of the policy's outputs for them.
+    """
     lockstep = given["mode"] == "lockstep"
     model = {"checkpoint": f"{given['task']}_{given['memory']}", "reliability": given["reliability"], "autostart": True}
-    # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images, and its stamps are
-    # not the clock's.
-    policy = {"input_wait_ms": 2000, "trajectory_stamp": "tick", "command_age_limit_ms": 0 if lockstep else 500}
+    # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
+    policy = {"input_wait_ms": 2000, "actions_file": robot, **(LOCKSTEP if lockstep else {})}
+    control = {"controllers_file": robot, "update_rate_hz": 0.0 if lockstep else DEMO_RATE_HZ, "autostart": True}
     return LaunchPlan(
         (
             NodePlan("arm_sim_node", {"task": given["task"], "mode": given["mode"], "autostart": True}),
+            NodePlan("controller_node", control),
             NodePlan("memory_node", {**model, "deadline_ms": 2000}),
             NodePlan("policy_node", {**model, **policy}),
             NodePlan("marker_node", {"joint_groups": ARMS, "autostart": True}, required=False),

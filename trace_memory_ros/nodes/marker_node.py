@@ -20,6 +20,7 @@ from trace_memory_ros.nodes.markers.painter import Placement
 from trace_memory_ros.nodes.markers.parameters import COMPACT, MarkerNodeParameters
 from trace_memory_ros.nodes.markers.scene import MarkerScene
 from trace_memory_ros.nodes.robot_topics import RobotTopics
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC
 
 
 class MarkerNode(ManagedNode):
@@ -53,10 +54,10 @@ class MarkerNode(ManagedNode):
         )
         self._scene = scene
         self._waiting = {}
-        self._publisher = self.create_lifecycle_publisher(MarkerArray, "memory/markers", qos.DIAGNOSTICS)
+        self._publisher = self.create_lifecycle_publisher(MarkerArray, MARKERS_TOPIC, qos.DIAGNOSTICS)
         self._inputs = [
-            self.create_subscription(MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, qos.CONDITION),
-            self.create_subscription(MemoryCondition, "memory/condition", scene.on_condition, qos.CONDITION),
+            self.create_subscription(MemoryDiagnostics, RECORD_TOPIC, self._on_diagnostics, qos.CONDITION),
+            self.create_subscription(MemoryCondition, CONDITION_TOPIC, scene.on_condition, qos.CONDITION),
             self.create_subscription(EpisodeStatus, "episode", scene.on_episode, qos.STATUS),
             *(self._subscribe_joints(topic, values.reliability) for topic in joints.topics),
         ]

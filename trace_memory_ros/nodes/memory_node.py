@@ -27,7 +27,7 @@ from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering, Ticked
 from trace_memory_ros.nodes.memory.repeats import Repeats
-from trace_memory_ros.nodes.memory.watches import CONDITION, Watches
+from trace_memory_ros.nodes.memory.watches import Watches
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import StreamConfig
 from trace_memory_ros.observation.frames import side_by_side
@@ -35,7 +35,7 @@ from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.observation.refusals import refusal
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
-from trace_memory_ros.runtime.message_fields import TickReport
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, RECORD_TOPIC, SEEN_TOPIC, TickReport
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 SHORT_ID = 12
@@ -91,12 +91,12 @@ class MemoryNode(ManagedNode):
         )
 
     def _open(self, settings: MemoryNodeParameters) -> None:
-        self._conditions = self.create_lifecycle_publisher(MemoryCondition, CONDITION, qos.CONDITION)
-        self._records = self.create_lifecycle_publisher(MemoryDiagnostics, "memory/diagnostics", qos.CONDITION)
+        self._conditions = self.create_lifecycle_publisher(MemoryCondition, CONDITION_TOPIC, qos.CONDITION)
+        self._records = self.create_lifecycle_publisher(MemoryDiagnostics, RECORD_TOPIC, qos.CONDITION)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._seen = None
         if settings.publish_seen:
-            self._seen = self.create_lifecycle_publisher(Image, "memory/seen", qos.DIAGNOSTICS)
+            self._seen = self.create_lifecycle_publisher(Image, SEEN_TOPIC, qos.DIAGNOSTICS)
         made = (self._conditions, self._records, self._diagnostics, self._seen)
         self._publishers_made = [publisher for publisher in made if publisher is not None]
         observer, told = self._remembering.observer, (self._after_input, self._waited, self._lost)

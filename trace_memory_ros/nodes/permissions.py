@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from trace_memory_ros.nodes.played_topics import absolute
 from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC, SEEN_TOPIC
 from trace_memory_ros.streams.joint_state import JOINT_STATE
 
 VERSION = "0.2.0"
@@ -44,7 +45,6 @@ CALLED = {
 """The services that nodes have besides."""
 SAID = ("/rosout", "/parameter_events")
 CLOCK, DIAGNOSTICS = "/clock", "/diagnostics"
-CONDITION, RECORDS, SEEN, MARKERS = "memory/condition", "memory/diagnostics", "memory/seen", "memory/markers"
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,26 @@ def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False)
     return (
         Permissions(
             MEMORY,
-            (CONDITION, RECORDS, SEEN, DIAGNOSTICS, "~/transition_event", *SAID),
+            (CONDITION_TOPIC, RECORD_TOPIC, SEEN_TOPIC, DIAGNOSTICS, "~/transition_event", *SAID),
             (*streams, CLOCK),
             offered[MEMORY],
         ),
         Permissions(
             POLICY,
             (*(() if dry_run else commands), *shown, DIAGNOSTICS, "~/transition_event", *SAID),
-            (*streams, CONDITION, "~/stop", CLOCK),
+            (*streams, CONDITION_TOPIC, "~/stop", CLOCK),
             offered[POLICY],
         ),
         Permissions(
             MARKER,
-            (MARKERS, "~/transition_event", *SAID),
-            (CONDITION, RECORDS, "episode", *(_named(joints, names) or ("joint_states",)), CLOCK),
+            (MARKERS_TOPIC, "~/transition_event", *SAID),
+            (CONDITION_TOPIC, RECORD_TOPIC, "episode", *(_named(joints, names) or ("joint_states",)), CLOCK),
             offered[MARKER],
         ),
         Permissions(
             OPERATOR,
             (f"{POLICY}/stop", *SAID),
-            (CONDITION, RECORDS, SEEN, MARKERS, DIAGNOSTICS, *SAID, CLOCK, *watched),
+            (CONDITION_TOPIC, RECORD_TOPIC, SEEN_TOPIC, MARKERS_TOPIC, DIAGNOSTICS, *SAID, CLOCK, *watched),
             request=tuple(f"{node}{name[1:]}" for node, names in offered.items() for name in names),
         ),
     )

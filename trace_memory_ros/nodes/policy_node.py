@@ -19,7 +19,7 @@ from trace_memory_ros.nodes.health import Health, diagnostic_array
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.policy.acting import Acting, acting_of
-from trace_memory_ros.nodes.policy.answering import CONDITION, Answering, Answers
+from trace_memory_ros.nodes.policy.answering import Answering, Answers
 from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
 from trace_memory_ros.nodes.policy.company import Company
 from trace_memory_ros.nodes.policy.guarding import guards_of
@@ -31,7 +31,7 @@ from trace_memory_ros.nodes.policy.publishing import CommandPublishers
 from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.alignment import Verdict, horizon_of
 from trace_memory_ros.runtime import checkpoint
-from trace_memory_ros.runtime.message_fields import condition_of
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, condition_of
 from trace_memory_ros.runtime.model import one_thread
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
@@ -81,7 +81,7 @@ class PolicyNode(ManagedNode):
         self._restart()
         self._inputs = InputSubscriptions(self, observation, settings.reliability, store, self._after_input)
         self._subscriptions_made = [
-            self.create_subscription(MemoryCondition, CONDITION, self._on_condition, qos.CONDITION),
+            self.create_subscription(MemoryCondition, CONDITION_TOPIC, self._on_condition, qos.CONDITION),
             self.create_subscription(Empty, "~/stop", self._on_stop, qos.STOP),
         ]
         self._silence_timer = self.create_timer(settings.condition_timeout_ms / 1e3, self._on_silence, autostart=False)
@@ -183,7 +183,7 @@ class PolicyNode(ManagedNode):
         self._drained.note_input()
         if message.model_id != self._model_id:
             self._output.refuse(
-                CONDITION,
+                CONDITION_TOPIC,
                 f"condition of model {message.model_id[:SHORT_ID]} ({message.mechanism}) refused: this policy is of "
                 f"model {self._model_id[:SHORT_ID]}; start memory_node and policy_node with the same checkpoint",
             )
@@ -191,13 +191,13 @@ class PolicyNode(ManagedNode):
         try:
             condition = condition_of(message)
         except ValueError as error:
-            self._output.refuse(CONDITION, str(error))
+            self._output.refuse(CONDITION_TOPIC, str(error))
             return
         if problem := self._memory.problem(condition):
             self._permission.fail(problem)
         self._permission.block(self._company.problem)
         if self._permission.fault:
-            self._output.refuse(CONDITION, self._permission.reason)
+            self._output.refuse(CONDITION_TOPIC, self._permission.reason)
             return
         self._answering.take(condition)
 
@@ -227,7 +227,7 @@ class PolicyNode(ManagedNode):
             self._output.command(targets, self._commands.place(state), stamp_ns)
         else:
             text = "the policy's action is not finite: check its checkpoint and the units of its inputs"
-            self._output.hold(stamp_ns, CONDITION, text)
+            self._output.hold(stamp_ns, CONDITION_TOPIC, text)
 
     def messages(self, targets: NDArray[np.float64], stamp_ns: int) -> Sequence[Any]:
         """A command's messages. Raises ReadError."""
@@ -251,7 +251,7 @@ class PolicyNode(ManagedNode):
         if self.active:
             silence_ms = self._settings.condition_timeout_ms
             text = f"no condition for {silence_ms} ms: no command until one comes; is memory_node active and not late?"
-            self._fault(CONDITION, text)
+            self._fault(CONDITION_TOPIC, text)
             if self._safety.timeliness.limited:
                 self._output.stop()
 

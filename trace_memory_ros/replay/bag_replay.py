@@ -18,10 +18,11 @@ from trace_memory_ros.bags.ticks import SpanTicks
 from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.replay.live_run import CONDITION_TOPIC, RecordedTicks, live_conditions, stretch_of
+from trace_memory_ros.replay.live_run import RecordedTicks, live_conditions, stretch_of
 from trace_memory_ros.replay.recorded_conditions import RecordedConditions
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
 from trace_memory_ros.runtime.memory_runtime import STAGES, MemoryRuntime
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 STAGES_TIMED = ("read", "decode", *STAGES, "write", "rest")
 """Where a replay's time goes. read: file to messages. decode: messages to observations. write: the new bag."""

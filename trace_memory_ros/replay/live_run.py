@@ -18,8 +18,8 @@ from trace_memory_ros.observation.samples import InputError, SampleReader
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.replay.recorded_conditions import RecordedConditions
 from trace_memory_ros.runtime.condition import Condition
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
-CONDITION_TOPIC = "memory/condition"
 LOST_AFTER_NS = 1_000_000_000
 """A held sample is lost once its stream has gone on by this much, on header stamps, without it."""
 

@@ -12,13 +12,11 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.replay.bag_replay import Replay, ReplayedTick
-from trace_memory_ros.replay.live_run import CONDITION_TOPIC
 from trace_memory_ros.replay.parity import Parity, compare
 from trace_memory_ros.runtime.condition import Condition
-from trace_memory_ros.runtime.message_fields import TickReport
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, RECORD_TOPIC, TickReport
 
 COMMAND = "trace-memory replay"
-RECORD_TOPIC = "memory/diagnostics"
 
 
 class ReplayBag:

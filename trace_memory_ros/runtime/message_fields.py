@@ -17,6 +17,9 @@ from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
 
 SECOND_NS = 1_000_000_000
+MS_NS = 1_000_000
+CONDITION_TOPIC, RECORD_TOPIC = "memory/condition", "memory/diagnostics"
+MARKERS_TOPIC, SEEN_TOPIC = "memory/markers", "memory/seen"
 NO_SAMPLE = -1
 Fields = dict[str, Any]
 

@@ -16,6 +16,7 @@ from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
+from trace_memory_ros.nodes.launch_plan import DEMO_RATE_HZ
 from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
@@ -26,8 +27,6 @@ STALL_S = 60.0
 PATIENCE_S = 20.0
 START_TIMEOUT_S = 120.0
 LOG_LINES = 12
-UPDATE_RATE_HZ = 50.0
-"""Of the controllers in real time: that of the simulator's joints."""
 
 
 class DemoFailed(RuntimeError):
@@ -90,7 +89,7 @@ def _nodes(plan: CellPlan, folder: Path) -> list[NodeSpec]:
     sim: dict[str, ParameterValue] = {"task": plan.task, "autostart": True}
     memory, policy = dict(model), {**model, "actions_file": robot}
     control: dict[str, ParameterValue] = {"controllers_file": robot, "autostart": True}
-    control["update_rate_hz"] = UPDATE_RATE_HZ
+    control["update_rate_hz"] = DEMO_RATE_HZ
     if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
         # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
         sim["command_timeout_s"] = PATIENCE_S

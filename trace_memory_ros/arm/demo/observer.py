@@ -27,6 +27,7 @@ from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_
 from trace_memory_ros.nodes.conversion import stamp_ns
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.observation.images import decode
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC
 
 ROOM = 2000
 """Messages of a topic that may wait while this process does not get its turn: lock-step never waits for whoever looks
@@ -47,9 +48,9 @@ TOPICS = (
     BagTopic("joint_states", JointState, _SENSOR),
     BagTopic("odom", Odometry, _SENSOR),
     BagTopic("command", JointTrajectory, _roomy(qos.COMMAND)),
-    BagTopic("memory/condition", MemoryCondition, _CONDITION),
-    BagTopic("memory/diagnostics", MemoryDiagnostics, _CONDITION),
-    BagTopic("memory/markers", MarkerArray, _roomy(qos.DIAGNOSTICS), on_time_axis=False),
+    BagTopic(CONDITION_TOPIC, MemoryCondition, _CONDITION),
+    BagTopic(RECORD_TOPIC, MemoryDiagnostics, _CONDITION),
+    BagTopic(MARKERS_TOPIC, MarkerArray, _roomy(qos.DIAGNOSTICS), on_time_axis=False),
     STATUS,
     BagTopic("/diagnostics", DiagnosticArray, _roomy(qos.DIAGNOSTICS), on_time_axis=False),
 )
@@ -73,9 +74,7 @@ class EpisodeObserver:
         self.status_at = time.monotonic()
         self._clear()
         node = client.node
-        self._diagnostics = node.create_subscription(
-            MemoryDiagnostics, "memory/diagnostics", self._on_diagnostics, _CONDITION
-        )
+        self._diagnostics = node.create_subscription(MemoryDiagnostics, RECORD_TOPIC, self._on_diagnostics, _CONDITION)
         self._status = node.create_subscription(EpisodeStatus, STATUS.name, self._on_status, STATUS.qos)
         self._pictures = subscribe_raw(node, [PICTURES], self._on_picture)
         self._bag_subscriptions: list[Any] = []

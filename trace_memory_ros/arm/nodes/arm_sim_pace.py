@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-MS_NS = 1_000_000
+from trace_memory_ros.runtime.message_fields import MS_NS
+
 SECOND_NS = 1_000_000_000
 STEP_NS = 5 * MS_NS
 """Stamps are rounded to the physics step, so that each names a state that was really simulated."""

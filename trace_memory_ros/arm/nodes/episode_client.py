@@ -12,6 +12,7 @@ from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 
 class EpisodeClient(NodeClient):
@@ -23,7 +24,7 @@ class EpisodeClient(NodeClient):
         self._connected = False
         self._commands_seen = 0
         self.on_status: Callable[[EpisodeStatus], None] | None = None
-        self.node.create_subscription(MemoryCondition, "memory/condition", self._on_condition, qos.CONDITION)
+        self.node.create_subscription(MemoryCondition, CONDITION_TOPIC, self._on_condition, qos.CONDITION)
         self.node.create_subscription(JointTrajectory, "command", self._on_command, qos.COMMAND)
         self.node.create_subscription(EpisodeStatus, "episode", self._on_status, qos.STATUS)
 

@@ -42,7 +42,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parent.watch(lambda: os._exit(1))
     try:
         with EpisodeClient(namespace=options.namespace, name="episode_player") as client:
-            client.wait_active(("arm_sim_node", "memory_node", "policy_node"), timeout_s=60.0)
+            client.wait_active(("arm_sim_node", "controller_node", "memory_node", "policy_node"), timeout_s=60.0)
             for number in range(options.episodes) if options.episodes else count():
                 scenario = Scenario(
                     options.task, FIRST_SEED + number // 2, number % 2, extra_pause_s=options.extra_pause_s

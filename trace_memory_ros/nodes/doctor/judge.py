@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from trace_memory_ros.nodes.doctor.heard import Seen, TopicSeen
-from trace_memory_ros.nodes.memory.findings import MS_NS, Level
+from trace_memory_ros.nodes.memory.findings import Level
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.message_fields import MS_NS
 
 AHEAD_MS = 50.0
 """Stamps may lie ahead of this machine's clock by this much."""

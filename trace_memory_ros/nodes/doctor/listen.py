@@ -18,8 +18,8 @@ from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
-CONDITION = "memory/condition"
 DISCOVERY_S = 6.0
 """Participants take some seconds to find one another; what is published meanwhile tells nothing."""
 VARIABLES = (
@@ -63,7 +63,7 @@ class _Doctor:
         self._streams = {s.name: TopicSeen(node.resolve_topic_name(s.topic)) for s in observation.inputs}
         parts = actions.parts if actions else ()
         self._commands = {part.topic: TopicSeen(node.resolve_topic_name(part.topic)) for part in parts}
-        self._conditions = TopicSeen(node.resolve_topic_name(CONDITION))
+        self._conditions = TopicSeen(node.resolve_topic_name(CONDITION_TOPIC))
         self._listening = Listening(observation, self._streams)
         # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
         InputSubscriptions(node, observation, "best_effort", self._listening, self._after)

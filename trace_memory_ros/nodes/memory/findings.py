@@ -9,7 +9,6 @@ from enum import IntEnum
 
 import numpy as np
 
-MS_NS = 1_000_000
 RING = 1_024
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from trace_memory_ros.nodes.memory.findings import MS_NS, Finding, Level
+from trace_memory_ros.nodes.memory.findings import Finding, Level
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.stream_config import StreamConfig
+from trace_memory_ros.runtime.message_fields import MS_NS
 
 WINDOW_NS = 5_000_000_000
 """Over which a rate is taken."""

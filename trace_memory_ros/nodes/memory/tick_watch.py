@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trace_memory_ros.nodes.memory.findings import MS_NS, Finding, Level, Recent
+from trace_memory_ros.nodes.memory.findings import Finding, Level, Recent
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.message_fields import MS_NS
 
 LEAST_SILENCE_NS = 500 * MS_NS
 LEAST_WAIT_MS = 50.0

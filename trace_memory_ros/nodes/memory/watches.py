@@ -12,8 +12,7 @@ from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
 from trace_memory_ros.nodes.memory.tick_watch import TickWatch
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
-
-CONDITION = "memory/condition"
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 
 class Watches:
@@ -62,7 +61,7 @@ class Watches:
         """The conditions, the memory, then the streams in configured order. publishers: a topic's, by node."""
         aligner = remembering.observer.aligner
         counters = aligner.counters
-        ticks = self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION))
+        ticks = self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION_TOPIC))
         return [
             replace(ticks, message=self.by_own_topics(ticks.message)),
             memory_finding(remembering, wall_ns),

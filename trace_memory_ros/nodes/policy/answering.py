@@ -17,8 +17,8 @@ from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
-CONDITION = "memory/condition"
 Action = NDArray[np.float32]
 State = NDArray[np.float64]
 
@@ -86,7 +86,9 @@ class Answering:
         """A condition came."""
         if len(self._pending) >= self._most:
             self._pending.popleft()
-            self._fault(CONDITION, f"more than {self._most} conditions wait for their inputs: the oldest is given up")
+            self._fault(
+                CONDITION_TOPIC, f"more than {self._most} conditions wait for their inputs: the oldest is given up"
+            )
         self._pending.append(Waiting(condition, time.monotonic_ns() + self._settings.input_wait_ms * 1_000_000))
         self.work()
 
@@ -126,7 +128,7 @@ class Answering:
         try:
             self._run.begin(observation, condition)
         except ConditionMismatch as error:
-            self._answers.refuse(CONDITION, str(error))
+            self._answers.refuse(CONDITION_TOPIC, str(error))
             return False
         except Exception as error:
             self._hold(condition, failure(error))
@@ -179,7 +181,7 @@ class Answering:
         self._answers.act(action, waiting.state, condition.stamp_ns)
 
     def _hold(self, condition: Condition, reason: str) -> None:
-        self._answers.hold(condition.stamp_ns, CONDITION, reason)
+        self._answers.hold(condition.stamp_ns, CONDITION_TOPIC, reason)
 
     def _begin_episode(self, episode: int) -> None:
         self._run.reset()

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.ramp import Ramp
-from trace_memory_ros.nodes.policy.timeliness import MS_NS, Timeliness, Timing
+from trace_memory_ros.nodes.policy.timeliness import Timeliness, Timing
 from trace_memory_ros.runtime.limiter import Limiter
+from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.streams.base import ReadError
 
 Values = NDArray[np.float64]

@@ -8,10 +8,11 @@ from trace_memory_ros.nodes.policy.commands import Guards
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.ramp import Ramp
-from trace_memory_ros.nodes.policy.timeliness import MS_NS, Timeliness
+from trace_memory_ros.nodes.policy.timeliness import Timeliness
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.limiter import Limiter
 from trace_memory_ros.runtime.limits import limits_of, velocity_columns
+from trace_memory_ros.runtime.message_fields import MS_NS
 
 
 def guards_of(settings: PolicyNodeParameters, actions: ActionConfig, period_ns: int, permission: Permission) -> Guards:

@@ -12,10 +12,10 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode
 from trace_memory_ros.nodes.message_classes import fill, message_class
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
-from trace_memory_ros.nodes.policy.timeliness import MS_NS
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
+from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.streams.base import Plain
 from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY, SECOND_NS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
+from trace_memory_ros.runtime.message_fields import MS_NS
+
 REMEMBERED = 64
-MS_NS = 1_000_000
 
 
 class Timing(Enum):
