@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from trace_memory_ros.nodes.memory.findings import MS_NS, Level
+from trace_memory_ros.nodes.memory.findings import Level
 from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
 from trace_memory_ros.nodes.memory.tick_watch import TickWatch
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.message_fields import MS_NS
 
 CONFIG = default_arm()
 CAMERA = CONFIG.cameras[0]
