@@ -15,7 +15,7 @@ from studies.metaworld.names import TASKS, Cue
 from studies.worlds import plan as worlds
 from studies.worlds.client import World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
-from studies.worlds.plan import WorldPlan
+from studies.worlds.plan import TEACHER, WorldPlan
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
@@ -36,7 +36,7 @@ QUICK_TASKS = ("reach",)
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Tasks, memories, seeds, and where Meta-World's own Python packages go."""
     options.add_names(parser, "--tasks", TASKS, "tasks")
-    options.add_names(parser, "--memories", ROWS, "rows")
+    options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
     parser.set_defaults(memories=MEMORIES)
     options.add_counts(parser, seeds=(1, "training seeds"), episodes=(20, "closed-loop episodes a training and cue"))
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
@@ -64,9 +64,10 @@ def run(
 
     quick: one task, one seed, few steps and episodes.
     """
-    grid = WorldPlan(out_dir, tasks, memories, seeds, episodes, "successes", lambda task: RECIPE, variants)
+    rows = tuple(name for name in memories if name != TEACHER)
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", lambda task: RECIPE, variants)
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, memories, 1, 5, "successes", lambda task: QUICK, variants)
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", lambda task: QUICK, variants)
     if not report:
         try:
             with World(interpreter(REQUIREMENTS, packages), MODULE) as world:

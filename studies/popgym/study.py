@@ -15,7 +15,7 @@ from studies.popgym.names import ALL, GROUPS, TASKS, WITHOUT_TEACHER
 from studies.worlds import plan as worlds
 from studies.worlds.client import World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
-from studies.worlds.plan import WorldPlan
+from studies.worlds.plan import TEACHER, WorldPlan
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
@@ -41,7 +41,7 @@ PUBLISHED = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Environments, memories, seeds, and where POPGym's own Python packages go."""
     options.add_names(parser, "--environments", (*TASKS, *ALL), "environments, or families of them")
-    options.add_names(parser, "--memories", ROWS, "rows")
+    options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
     parser.set_defaults(environments=tuple(TASKS), memories=MEMORIES)
     options.add_counts(parser, seeds=(1, "training seeds"), episodes=(100, "closed-loop episodes a training"))
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
@@ -65,9 +65,10 @@ def run(
     quick: two easy environments, one seed, few steps and episodes.
     """
     tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
-    grid = WorldPlan(out_dir, tasks, memories, seeds, episodes, "returns")
+    rows = tuple(name for name in memories if name != TEACHER)
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns")
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, memories, 1, 20, "returns", lambda task: QUICK)
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", lambda task: QUICK)
     if not report:
         try:
             with World(interpreter(REQUIREMENTS, packages), MODULE) as world:
@@ -75,8 +76,8 @@ def run(
         except Unavailable as error:
             return {"skipped": str(error)}
     figures = worlds.figures_of(grid, GROUPS)
-    rows = {name: asdict(ROWS[name]) for name in grid.rows}
-    return {**figures, "rows": rows, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}
+    options_of = {name: asdict(ROWS[name]) for name in grid.rows}
+    return {**figures, "rows": options_of, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -23,7 +23,8 @@ from studies.worlds.training import Imitation, imitate, play
 SCHEMA = 1
 FIRST_SEED = 1_000_000
 """Of the episodes that are judged; those of the teacher's lessons begin at 0."""
-_TEACHER = "teacher"
+TEACHER = "teacher"
+"""The row that everything is measured beside."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,13 @@ class WorldPlan:
 
     def jobs(self) -> list[Job]:
         """All trainings: whole seeds first, and whole tasks of them, so that a task's rows can be compared."""
-        rows = (_TEACHER, *self.rows)
+        rows = (TEACHER, *self.rows)
         return [
             Job(task, row, seed)
             for seed in range(self.seeds)
             for task in self.tasks
             for row in rows
-            if row != _TEACHER or seed == 0
+            if row != TEACHER or seed == 0
         ]
 
     def settings(self, job: Job) -> Figures:
@@ -70,7 +71,7 @@ class WorldPlan:
         found: Figures = {"schema": SCHEMA, "episodes": self.episodes, "score": self.score}
         if len(variants := self.variants(job.task)) > 1:
             found["variants"] = dict(variants)
-        if job.row != _TEACHER:
+        if job.row != TEACHER:
             found |= {"row": asdict(ROWS[job.row]), "recipe": asdict(self.recipe_of(job.task))}
         return found
 
@@ -100,7 +101,7 @@ def _learned(plan: WorldPlan, task: str) -> str:
 
 
 def _measured(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job, store: Store) -> str:
-    measure = partial(_teacher, plan, world, job) if job.row == _TEACHER else partial(_row, plan, world, lessons, job)
+    measure = partial(_teacher, plan, world, job) if job.row == TEACHER else partial(_row, plan, world, lessons, job)
     scores = store.get("figures", plan.settings(job), measure)["scores"]
     return f"{sum(scores) / len(scores):+.3f}"
 
@@ -136,7 +137,7 @@ def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: 
 def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
     """Scores by task and row; means by group of tasks and the sum of all, of rows that have every task begun there."""
     tasks = {task: found for task in plan.tasks if (found := _task(plan, task))["rows"]}
-    begun = [task for task, found in tasks.items() if set(found["rows"]) != {_TEACHER}]
+    begun = [task for task, found in tasks.items() if set(found["rows"]) != {TEACHER}]
     inside = {group: [task for task in members if task in begun] for group, members in groups.items()}
     return {
         "episodes_per_seed": plan.episodes,
@@ -150,8 +151,8 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
 
 
 def _task(plan: WorldPlan, task: str) -> Figures:
-    rows = {row: found for row in (_TEACHER, *plan.rows) if (found := _cell(plan, task, row))}
-    words = plan.found(Job(task, _TEACHER, 0)) or {}
+    rows = {row: found for row in (TEACHER, *plan.rows) if (found := _cell(plan, task, row))}
+    words = plan.found(Job(task, TEACHER, 0)) or {}
     return {"teacher": words.get("words"), "recipe": digest(asdict(plan.recipe_of(task))), "rows": rows}
 
 
