@@ -19,6 +19,7 @@ from studies.worlds.client import Lessons, World
 from studies.worlds.model import WorldPolicy
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation, imitate, play
+from trace_memory_ros.measure.statistics import wilson_interval
 
 SCHEMA = 1
 FIRST_SEED = 1_000_000
@@ -161,18 +162,24 @@ def _cell(plan: WorldPlan, task: str, row: str) -> Figures | None:
     seeds = [found for seed in range(plan.seeds) if (found := plan.found(Job(task, row, seed)))]
     if not seeds:
         return None
-    cell = _summary([found["scores"] for found in seeds])
+    shares = plan.score == "successes"
+    cell = _summary([found["scores"] for found in seeds], shares)
     if others := seeds[0].get("elsewhere"):
-        cell["elsewhere"] = {name: _summary([found["elsewhere"][name] for found in seeds]) for name in others}
+        cell["elsewhere"] = {name: _summary([found["elsewhere"][name] for found in seeds], shares) for name in others}
     for name in ("loss", "agreement", "write_share", "parameters", "state_bytes", "training_cpu_s"):
         if name in seeds[0]:
             cell[name] = sum(found[name] for found in seeds) / len(seeds)
     return cell
 
 
-def _summary(scores: Sequence[Sequence[float]]) -> Figures:
+def _summary(scores: Sequence[Sequence[float]], shares: bool) -> Figures:
+    """Mean and interval over seeds and their episodes; of shares the wider of that and Wilson's."""
     by_seed = [sum(each) / len(each) for each in scores]
-    return {"score": sum(by_seed) / len(by_seed), "ci95": list(two_level(scores)), "by_seed": by_seed}
+    low, high = two_level(scores)
+    if shares:
+        wilson = wilson_interval(sum(map(sum, scores)), sum(map(len, scores)))
+        low, high = min(low, wilson.low), max(high, wilson.high)
+    return {"score": sum(by_seed) / len(by_seed), "ci95": [low, high], "by_seed": by_seed}
 
 
 def _together(tasks: Figures, chosen: Sequence[str], scale: float) -> Figures:

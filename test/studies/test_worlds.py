@@ -153,6 +153,14 @@ def test_sums_leave_out_rows_that_lack_a_task(tmp_path: Path) -> None:
     assert list(shown[0].columns[3].cells) == ["+0.75", "", "+0.75", ""]
 
 
+def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:
+    grid = WorldPlan(tmp_path, ("reach",), ("gru",), 1, 20, "successes")
+    for job in grid.jobs():
+        Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": [1.0] * 20, "words": "all"})
+    low, high = worlds.figures_of(grid, {})["tasks"]["reach"]["rows"]["gru"]["ci95"]
+    assert high == 1.0 and 0.8 < low < 0.9
+
+
 def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Path) -> None:
     grid, job = plan_of(tmp_path), Job("RepeatFirstEasy", "gru", 0)
     others = (
