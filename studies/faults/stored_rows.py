@@ -44,7 +44,9 @@ def rows() -> Iterator[Row]:
 
 
 def _snapshot(bench: Bench) -> Path:
-    (found,) = (file for file in bench.kept.glob("*.safetensors") if "refused" not in file.name)
+    # Beside it lie what was refused, and what a killed node wrote half.
+    files = [file for file in bench.kept.glob("*.safetensors") if not file.name.startswith(".")]
+    (found,) = (file for file in files if "refused" not in file.name)
     return found
 
 
