@@ -87,7 +87,19 @@ def test_tables_and_lines_are_shown() -> None:
     assert all(part in text for part in ("squares", "number", "9", "and a line"))
 
 
-@pytest.mark.parametrize("folder", sorted(f for f in FOLDER.iterdir() if (f / "__init__.py").exists()), ids=str)
+SHARED = {"worlds"}
+"""Folders that are no study: what several of them are made of."""
+
+
+def test_folders_are_studies_or_shared_by_some() -> None:
+    without = {f.parent.name for f in FOLDER.glob("*/__init__.py") if not (f.parent / "study.py").exists()}
+    assert without == SHARED
+    for name in SHARED:
+        users = {f.parent.name for f in FOLDER.glob("*/*.py") if f"from studies.{name}" in f.read_text()} - {name}
+        assert len(users) > 1, name
+
+
+@pytest.mark.parametrize("folder", sorted(f.parent for f in FOLDER.glob("*/study.py")), ids=lambda f: f.name)
 def test_every_study_says_what_it_asks_and_can_be_run(folder: Path) -> None:
     tree = ast.parse((folder / "study.py").read_text(encoding="utf-8"))
     assert (ast.get_docstring(tree) or "").partition("\n")[0].endswith((".", "?"))

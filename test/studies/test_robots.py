@@ -20,7 +20,7 @@ CONFIGS = Path(__file__).parents[2] / "config" / "robots"
 def test_a_strangers_robot_from_its_bags_to_live_commands(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    figures = study.run(tmp_path, True, (name,), tuple(study.MEMORIES), 6, 2)
+    figures = study.run(tmp_path, True, (name,), ("default",), 6, 2)
     found = figures["robots"][name]
     shipped = RecordingConfig.load(CONFIGS / f"{name}.yaml")
     inspected, done = found["inspect"], found["default"]
