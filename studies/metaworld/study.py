@@ -13,9 +13,7 @@ from studies import options
 from studies.grid import Figures
 from studies.metaworld.names import TASKS, Cue
 from studies.worlds import plan as worlds
-from studies.worlds.client import World
-from studies.worlds.environment import FOLDER, Unavailable, interpreter
-from studies.worlds.plan import TEACHER, WorldPlan
+from studies.worlds.plan import WorldPlan
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
@@ -36,13 +34,7 @@ QUICK_TASKS = ("reach",)
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Tasks, memories, seeds, and where Meta-World's own Python packages go."""
     options.add_names(parser, "--tasks", TASKS, "tasks")
-    options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
-    parser.set_defaults(memories=MEMORIES)
-    options.add_counts(parser, seeds=(1, "training seeds"), episodes=(20, "closed-loop episodes a training and cue"))
-    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
-    parser.add_argument(
-        "--packages", type=Path, default=FOLDER / "metaworld", help="environment of its packages, made if missing"
-    )
+    worlds.add_options(parser, "metaworld", MEMORIES, 20)
 
 
 def variants(task: str) -> dict[str, str]:
@@ -64,16 +56,12 @@ def run(
 
     quick: one task, one seed, few steps and episodes.
     """
-    rows = tuple(name for name in memories if name != TEACHER)
+    rows = worlds.trained(memories)
     grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", lambda task: RECIPE, variants)
     if quick:
         grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", lambda task: QUICK, variants)
-    if not report:
-        try:
-            with World(interpreter(REQUIREMENTS, packages), MODULE) as world:
-                worlds.carry_out(grid, world)
-        except Unavailable as error:
-            return {"skipped": str(error)}
+    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
+        return why
     figures = worlds.figures_of(grid, {})
     cues = {name: cue._asdict() for name, cue in CUES.items()}
     return {**figures, "cues": cues, "rows": {name: asdict(ROWS[name]) for name in grid.rows}}

@@ -13,9 +13,7 @@ from studies import options
 from studies.grid import Figures
 from studies.popgym.names import ALL, GROUPS, TASKS, WITHOUT_TEACHER
 from studies.worlds import plan as worlds
-from studies.worlds.client import World
-from studies.worlds.environment import FOLDER, Unavailable, interpreter
-from studies.worlds.plan import TEACHER, WorldPlan
+from studies.worlds.plan import WorldPlan
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
@@ -41,13 +39,8 @@ PUBLISHED = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Environments, memories, seeds, and where POPGym's own Python packages go."""
     options.add_names(parser, "--environments", (*TASKS, *ALL), "environments, or families of them")
-    options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
-    parser.set_defaults(environments=tuple(TASKS), memories=MEMORIES)
-    options.add_counts(parser, seeds=(1, "training seeds"), episodes=(100, "closed-loop episodes a training"))
-    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
-    parser.add_argument(
-        "--packages", type=Path, default=FOLDER / "popgym", help="environment of POPGym's packages, made if missing"
-    )
+    parser.set_defaults(environments=tuple(TASKS))
+    worlds.add_options(parser, "popgym", MEMORIES, 100)
 
 
 def run(
@@ -65,16 +58,12 @@ def run(
     quick: two easy environments, one seed, few steps and episodes.
     """
     tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
-    rows = tuple(name for name in memories if name != TEACHER)
+    rows = worlds.trained(memories)
     grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns")
     if quick:
         grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", lambda task: QUICK)
-    if not report:
-        try:
-            with World(interpreter(REQUIREMENTS, packages), MODULE) as world:
-                worlds.carry_out(grid, world)
-        except Unavailable as error:
-            return {"skipped": str(error)}
+    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
+        return why
     figures = worlds.figures_of(grid, GROUPS)
     options_of = {name: asdict(ROWS[name]) for name in grid.rows}
     return {**figures, "rows": options_of, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,9 +14,11 @@ from typing import Any
 import torch
 from rich.table import Table
 
+from studies import options
 from studies.grid import HERE, Figures, Store, digest, do
 from studies.tables import table, two_level
 from studies.worlds.client import Lessons, World
+from studies.worlds.environment import FOLDER, Unavailable, interpreter
 from studies.worlds.model import WorldPolicy
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation, imitate, play
@@ -83,6 +86,32 @@ class WorldPlan:
     def found(self, job: Job) -> Figures | None:
         """A job's figures, None where there are none yet."""
         return Store(self.folder(job)).read("figures", self.settings(job))
+
+
+def add_options(parser: argparse.ArgumentParser, name: str, memories: tuple[str, ...], episodes: int) -> None:
+    """What every world's study is asked; name: of the folder of its Python packages. memories: rows by default."""
+    options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
+    parser.set_defaults(memories=memories)
+    options.add_counts(parser, seeds=(1, "training seeds"), episodes=(episodes, "closed-loop episodes a training"))
+    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
+    parser.add_argument(
+        "--packages", type=Path, default=FOLDER / name, help="environment of the world's packages, made if missing"
+    )
+
+
+def trained(memories: Sequence[str]) -> tuple[str, ...]:
+    """The rows that are asked for beside the teacher's."""
+    return tuple(name for name in memories if name != TEACHER)
+
+
+def skipped(plan: WorldPlan, requirements: Path, packages: Path, module: str) -> Figures | None:
+    """Do what is missing in the world that `module` serves; why not, where its packages cannot be had."""
+    try:
+        with World(interpreter(requirements, packages), module) as world:
+            carry_out(plan, world)
+    except Unavailable as error:
+        return {"skipped": str(error)}
+    return None
 
 
 def carry_out(plan: WorldPlan, world: World) -> None:
