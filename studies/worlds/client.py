@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -64,7 +65,9 @@ class World:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        # Closing flushes; a request that a process which has ended never read breaks the pipe again.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(CLOSE_S)
         except subprocess.TimeoutExpired:
