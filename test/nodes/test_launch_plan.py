@@ -118,6 +118,14 @@ def robot(**changes: str) -> LaunchPlan:
     return robot_plan(given(ROBOT, **changes), KNOWN, policy=True)
 
 
+def test_memory_and_policy_are_prompt_and_the_panel_is_not(model: str) -> None:
+    found = {node.name: node.parameters.get("realtime_priority") for node in robot(checkpoint=model).nodes}
+    assert found == {"memory_node": 20, "policy_node": 20, "marker_node": None}
+    assert robot(checkpoint=model, realtime_priority="0").nodes[0].parameters["realtime_priority"] == 0
+    with pytest.raises(ConfigError, match="realtime_priority = 'high': must be a whole number"):
+        robot(checkpoint=model, realtime_priority="high")
+
+
 def remaps(plan: LaunchPlan) -> dict[str, dict[str, str]]:
     return {node.name: dict(node.remaps) for node in plan.nodes}
 

@@ -38,6 +38,11 @@ MEMORY: tuple[Argument, ...] = (
     Argument("params_file", "ROS parameter file; it wins over config/*.yaml, and launch arguments win over it."),
     Argument("use_sim_time", "Take the time from /clock.", "false", FLAG),
     Argument("autostart", "Nodes configure and activate by themselves; else a lifecycle manager does.", "true", FLAG),
+    Argument(
+        "realtime_priority",
+        "Of memory and policy, 1 to 99, where the machine allows it (SCHED_FIFO; ros2_control takes 50); 0 for none.",
+        "20",
+    ),
     Argument("respawn", "Start nodes again after a fault, at most five times in five minutes.", "false", FLAG),
     Argument("snapshot_dir", "Folder in which the memory is kept while it ticks, to go on from after a fault."),
     RVIZ,
@@ -85,6 +90,14 @@ DEMO: tuple[Argument, ...] = (
     Argument("rviz", "Open RViz with the memory panel.", "true", FLAG),
     LOG_LEVEL,
 )  # fmt: skip
+
+
+def whole(given: Mapping[str, str], name: str) -> int:
+    """A launch argument that is a whole number. Raises ConfigError for another value."""
+    try:
+        return int(given[name])
+    except ValueError as error:
+        raise ConfigError(f"launch argument {name} = {given[name]!r}: must be a whole number") from error
 
 
 def flag(given: Mapping[str, str], name: str) -> bool:

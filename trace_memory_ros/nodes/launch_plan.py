@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.files.strict import ConfigError, nearest
-from trace_memory_ros.nodes.launch_arguments import flag
+from trace_memory_ros.nodes.launch_arguments import flag, whole
 from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.permissions import enclave
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
@@ -79,10 +79,11 @@ def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], p
     if flag(given, "use_sim_time"):
         model["use_sim_time"] = True
     kept = {"snapshot_dir": given["snapshot_dir"]} if given["snapshot_dir"] else {}
-    nodes = [NodePlan("memory_node", {**model, **kept}, _of(topics.streams, remaps))]
+    prompt = {**model, "realtime_priority": whole(given, "realtime_priority")}
+    nodes = [NodePlan("memory_node", {**prompt, **kept}, _of(topics.streams, remaps))]
     if policy:
         guards = {"dry_run": flag(given, "dry_run"), "start_enabled": flag(given, "start_enabled")}
-        nodes.append(NodePlan("policy_node", {**model, **guards}, remaps))
+        nodes.append(NodePlan("policy_node", {**prompt, **guards}, remaps))
     nodes.append(_markers(model, given, topics, remaps))
     notes = check_params_file(given["params_file"], known, nodes) if given["params_file"] else ()
     return LaunchPlan(tuple(nodes), (*notes, *(policy_notes(given, topics, remaps) if policy else ())))
@@ -93,10 +94,7 @@ def replay_plan(given: Mapping[str, str]) -> LaunchPlan:
     topics = RobotTopics.of_checkpoint(given["checkpoint"])
     remaps = topics.remaps(given["streams"])
     model: dict[str, Any] = {"checkpoint": given["checkpoint"], "reliability": "reliable", "autostart": True}
-    try:
-        memory = {**model, "deadline_ms": int(given["deadline_ms"])}
-    except ValueError as error:
-        raise ConfigError(f"launch argument deadline_ms = {given['deadline_ms']!r}: must be whole ms") from error
+    memory = {**model, "deadline_ms": whole(given, "deadline_ms")}
     nodes = (NodePlan("memory_node", memory, _of(topics.streams, remaps)), _markers(model, given, topics, remaps))
     return LaunchPlan(nodes)
 

@@ -21,7 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.timer import Timer
 
-from trace_memory_ros.nodes import parameters, parent
+from trace_memory_ros.nodes import parameters, parent, scheduling
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
 FAILURE = TransitionCallbackReturn.FAILURE
@@ -80,6 +80,7 @@ class ManagedNode(LifecycleNode):
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._hasten()
         # Publishers open first: what `activate` triggers may publish.
         super().on_activate(state)
         done = self._try("activate", self.activate)
@@ -124,6 +125,16 @@ class ManagedNode(LifecycleNode):
             self.destroy_lifecycle_publisher(publisher)
         for subscription in subscriptions:
             self.destroy_subscription(subscription)
+
+    def _hasten(self) -> None:
+        """Real-time priority, where the node has such a parameter and the machine allows it."""
+        priority = self.get_parameter_or("realtime_priority", Parameter("realtime_priority", value=0)).value
+        if not priority:
+            return
+        try:
+            scheduling.first_in_first_out(priority)
+        except PermissionError as error:
+            self.get_logger().warning(str(error))
 
     def _try(self, what: str, action: Callable[[], None]) -> TransitionCallbackReturn:
         try:

@@ -19,6 +19,9 @@ P = TypeVar("P")
 AUTOSTART = "Configure and activate by itself at start; the process ends with exit code 1 when that fails."
 RELIABILITY = "Quality of service of the input subscriptions: best_effort for live sensors, reliable for lock-step."
 CHECKPOINT = "Checkpoint folder, or the name of one that this package ships, such as origin_trace."
+REALTIME = (
+    "Real-time priority (SCHED_FIFO) of executor and middleware, so that a busy machine delays neither; 0 for none."
+)
 DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
 
 
@@ -55,6 +58,11 @@ def parameter(
     """A dataclass field that carries its `Spec`."""
     low, high = limits or (None, None)
     return field(default=default, metadata={"spec": Spec(description, unit, changes, low, high, choices)})
+
+
+def realtime_priority() -> Any:
+    """The field of a node that may run at real-time priority."""
+    return parameter(0, REALTIME, limits=(0, 99))
 
 
 def specs(table: type) -> dict[str, tuple[Any, Spec]]:

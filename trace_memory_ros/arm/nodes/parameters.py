@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trace_memory_ros.arm.sim.names import LIVE_TASKS, MOST_CHOICES
-from trace_memory_ros.nodes.parameters import AUTOSTART, DIAGNOSTICS_RATE, parameter, validate
+from trace_memory_ros.nodes.parameters import AUTOSTART, DIAGNOSTICS_RATE, parameter, realtime_priority, validate
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class ArmSimNodeParameters:
         5.0, "Wall time a lock-step tick waits for its command before it goes on without one, counted.",
         unit="s", limits=(0.05, 600.0), changes="live",
     )  # fmt: skip
+    realtime_priority: int = realtime_priority()
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from trace_memory_ros.nodes.memory.continuity import Keeping
 from trace_memory_ros.nodes.memory.remembering import ON_CLOCK_JUMP
-from trace_memory_ros.nodes.parameters import AUTOSTART, CHECKPOINT, DIAGNOSTICS_RATE, RELIABILITY, parameter, validate
+from trace_memory_ros.nodes.parameters import (
+    AUTOSTART,
+    CHECKPOINT,
+    DIAGNOSTICS_RATE,
+    RELIABILITY,
+    parameter,
+    realtime_priority,
+    validate,
+)
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 
@@ -48,6 +56,7 @@ class MemoryNodeParameters:
         3.0, "How long a camera may send one and the same picture while the robot moves, before that is told; 0 for "
         "ever.", unit="s", limits=(0.0, 3600.0),
     )  # fmt: skip
+    realtime_priority: int = realtime_priority()
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     publish_seen: bool = parameter(
         False, "Publish what the memory sees at every tick, all cameras side by side at its size, on memory/seen."

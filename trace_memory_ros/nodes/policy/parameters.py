@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_memory_ros.nodes.parameters import AUTOSTART, CHECKPOINT, DIAGNOSTICS_RATE, RELIABILITY, parameter, validate
+from trace_memory_ros.nodes.parameters import (
+    AUTOSTART,
+    CHECKPOINT,
+    DIAGNOSTICS_RATE,
+    RELIABILITY,
+    parameter,
+    realtime_priority,
+    validate,
+)
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 ON_LIMIT = ("clamp", "refuse")
@@ -81,6 +89,7 @@ class PolicyNodeParameters:
     dry_run: bool = parameter(
         False, "Publish commands on ~/dry_run/TOPIC in place of TOPIC: everything but moving the robot.",
     )  # fmt: skip
+    realtime_priority: int = realtime_priority()
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 
