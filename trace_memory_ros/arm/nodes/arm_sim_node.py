@@ -49,8 +49,9 @@ class Episode:
         self._env.apply_within(*setpoint)
 
     def publish_images(self, time_ns: int) -> None:
-        images = {name: self._env.render(name) for name in CAMERA_NAMES}
-        self._node.streams.images(images, self.base_ns + time_ns)
+        # Who listens converts one picture while the next is rendered.
+        for camera in CAMERA_NAMES:
+            self._node.streams.image(camera, self._env.render(camera), self.base_ns + time_ns)
 
     def publish_joints(self, time_ns: int) -> None:
         sample = self._env.observe(render=False)

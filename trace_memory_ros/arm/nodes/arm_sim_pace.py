@@ -161,10 +161,11 @@ class RealTimePace:
             self.counts.ticks += 1
         self.counts.worst_lag_ms = max(self.counts.worst_lag_ms, lag_ns / MS_NS)
         self.counts.overruns += lag_ns > self._tolerance_ns
-        if slot in self._cameras:
-            self._world.publish_images(due_ns)
         if slot in self._joints:
             self._world.publish_joints(due_ns)
+        if slot in self._cameras:
+            # Last, as rendering takes milliseconds, in which a joint's sample would lie.
+            self._world.publish_images(due_ns)
         if slot == 0:
             self._world.publish_status(due_ns)
 

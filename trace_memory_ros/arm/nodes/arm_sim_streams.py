@@ -33,10 +33,9 @@ class ArmStreams:
         needed = (*self._cameras.values(), self._joints)
         return [publisher.topic_name for publisher in needed if publisher.get_subscription_count() == 0]
 
-    def images(self, images: Mapping[str, NDArray[np.uint8]], stamp_ns: int) -> None:
-        """Publish one rgb8 image `(H, W, 3)` per camera."""
-        for name, publisher in self._cameras.items():
-            publisher.publish(conversion.image_message(images[name], stamp_ns, f"{name}_camera"))
+    def image(self, camera: str, image: NDArray[np.uint8], stamp_ns: int) -> None:
+        """Publish a camera's rgb8 image `(H, W, 3)`."""
+        self._cameras[camera].publish(conversion.image_message(image, stamp_ns, f"{camera}_camera"))
 
     def joints(self, positions: Mapping[str, float], stamp_ns: int) -> None:
         """Publish joint positions, rad."""
