@@ -66,7 +66,7 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
     Raises `DemoFailed` when a process died, did not get ready, or an episode could not be run; `Stopped` when told to.
     """
     try:
-        with NodeGroup(_nodes(plan, where.logs), where.logs, private_environment(where.domain_id)) as group:
+        with NodeGroup(nodes(plan, where.logs), where.logs, private_environment(where.domain_id)) as group:
             try:
                 _wait_ready(group, where.stop)
                 with EpisodeClient(domain_id=where.domain_id, name=f"demo_{plan.name}") as client:
@@ -78,15 +78,16 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
         raise DemoFailed(f"{plan.name}: {error}") from error
 
 
-def _nodes(plan: CellPlan, folder: Path) -> list[NodeSpec]:
+def nodes(plan: CellPlan, folder: Path) -> list[NodeSpec]:
     """Commands go through controllers, each with a part of its own; these tell the simulated arm where to be."""
     robot = write_robot(folder / "robot.yaml")
     model: dict[str, ParameterValue] = {
         "checkpoint": str(plan.checkpoint.resolve()),
         "reliability": "reliable",
+        "realtime_priority": plan.realtime_priority,
         "autostart": True,
     }
-    sim: dict[str, ParameterValue] = {"task": plan.task, "autostart": True}
+    sim: dict[str, ParameterValue] = {"task": plan.task, "realtime_priority": plan.realtime_priority, "autostart": True}
     memory, policy = dict(model), {**model, "actions_file": robot}
     control: dict[str, ParameterValue] = {"controllers_file": robot, "autostart": True}
     control["update_rate_hz"] = DEMO_RATE_HZ

@@ -19,6 +19,8 @@ FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
 THOROUGH_EPISODES = 10
 USUAL_EPISODE_S = 20.0
 MAX_JOBS = 2
+REALTIME_PRIORITY = 20
+"""That of `robot.launch.py`."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +97,14 @@ class PlannedEpisode:
 
 @dataclass(frozen=True)
 class CellPlan:
-    """Episodes of one checkpoint, run by one set of processes."""
+    """Episodes of one checkpoint, run by one set of processes. realtime_priority: of robot, memory and policy."""
 
     task: str
     memory: str
     checkpoint: Path
     episodes: tuple[PlannedEpisode, ...]
     note: str = ""
+    realtime_priority: int = 0
 
     @property
     def name(self) -> str:
@@ -148,7 +151,7 @@ def realtime_cells(options: DemoOptions) -> list[CellPlan]:
         scenarios = some_scenarios(task, FIRST_REALTIME_SEED, count)
         episodes = tuple(PlannedEpisode(scenario, Mode.REALTIME) for scenario in scenarios)
         checkpoint = checkpoint_of(task, memory, options.weights, options.policy)
-        cells.append(CellPlan(task, memory, checkpoint, episodes, "_realtime"))
+        cells.append(CellPlan(task, memory, checkpoint, episodes, "_realtime", REALTIME_PRIORITY))
     return cells
 
 

@@ -127,7 +127,8 @@ def _latency(result: DemoResult) -> dict[str, Any] | None:
         return None
     expected, published = sum(e.ticks_expected for e in episodes), sum(e.ticks_published for e in episodes)
     caption = (
-        f"{len(result.latency_ms)} conditions of {len(episodes)} episode(s) with the simulator on the wall clock. "
+        f"{len(result.latency_ms)} conditions of {len(episodes)} episode(s) with the simulator on the wall clock; "
+        "robot, memory and policy have real-time priority where that is allowed. "
         f"Control ticks: {expected} expected, {published} published."
     )
     return {"svg": charts.latency_chart(result.latency_ms), "caption": caption}
