@@ -1,0 +1,1 @@
+"""Latency of the live graph."""

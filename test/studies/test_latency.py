@@ -1,0 +1,25 @@
+"""The study of latency keeps cores busy for as long as it measures, and tables every case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from studies.latency import study
+from studies.latency.graph import spread
+
+
+def test_busy_processes_end_with_the_measuring() -> None:
+    with study.busy(2) as loops:
+        assert [loop.poll() for loop in loops] == [None, None]
+        commands = [Path(f"/proc/{loop.pid}/cmdline").read_text(encoding="utf-8") for loop in loops]
+        assert all(study.BUSY_LOOP in command for command in commands)
+    assert all(loop.returncode for loop in loops)
+
+
+def test_every_case_has_a_row() -> None:
+    one = {"load_before": 0.1, "ticks": 3, "lost": 0, "received_ms": spread([1.0, 2.0, 3.0])}
+    one |= {"published_ms": spread([1.0]), "stages_ms": {"encode": spread([0.5]), "all": spread([2.0])}}
+    whole, stages = study.tables({"cases": {"quiet": one, "busy": one}})
+    assert whole.row_count == stages.row_count == 2
+    assert list(whole.columns[1].cells) == ["2.0 / 3.0 / 3.0"] * 2
+    assert [column.header for column in stages.columns] == ["machine", "encode", "all"]
