@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 REMEDY = (
-    "allow it by a line `USER - rtprio 99` in /etc/security/limits.d/realtime.conf and a new login, or by a container's "
-    "capability SYS_NICE, or set realtime_priority: 0"
+    "allow it by a line `USER - rtprio 99` in /etc/security/limits.d/realtime.conf and a new login, or by a "
+    "container's capability SYS_NICE, or set realtime_priority: 0"
 )
 
 
