@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from studies.faults.robot import ACTIONS, HEADERS_ONLY, OBSERVATION
+from studies.faults.robot import ACTIONS, HEADERS_ONLY, OBSERVATION, PERIOD_MS
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
@@ -23,7 +24,7 @@ from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 
-WIDTH, SLOTS, DEPTH = 16, 4, 2
+SLOTS = 4
 SMALL_STEP = 0.02
 """Standard deviation of what a random policy adds to the joints, rad."""
 FAMILY = "misbehaved"
@@ -58,36 +59,64 @@ class Misbehaved:
 '''
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What a made-up checkpoint holds: small, so that ticks cost little.
+
+    eyes, policy: options of encoder and policy, whose own defaults hold for the others.
+    """
+
+    memory: str = "trace"
+    width: int = 16
+    depth: int = 2
+    tick_period_ms: int = PERIOD_MS
+    eyes: Mapping[str, Any] = field(default_factory=lambda: {"visual_width": 8, "state_width": 8})
+    policy: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "chunk": 4,
+            "model": 16,
+            "heads": 2,
+            "feedforward": 16,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+        }
+    )
+
+
 def made_up_checkpoint(
-    folder: Path, seed: int = 0, misbehaved: Mapping[str, Any] | None = None, headers_only: bool = False
+    folder: Path,
+    seed: int = 0,
+    misbehaved: Mapping[str, Any] | None = None,
+    headers_only: bool = False,
+    sizes: Sizes | None = None,
 ) -> Path:
-    """Write TRACE with random weights and a small transformer policy, or a misbehaved one, into `folder`.
+    """Write a memory with random weights and a transformer policy, or a misbehaved one, into `folder`.
 
     misbehaved: `seconds` an action takes, its `value` (a number, or `raise`), `after` how many good answers.
     headers_only: without the stream that is stamped when received.
     """
+    sizes = sizes or Sizes()
     if (folder / "config.yaml").exists():
         return folder
+    depth = sizes.depth if _routed(sizes.memory) else 0
     torch.manual_seed(seed)
-    observation = HEADERS_ONLY if headers_only else OBSERVATION
-    visual = EncoderConfig(
-        len(observation.cameras), observation.thumbnail_px, observation.state_dim, visual_width=8, state_width=8
-    )
-    dims = MemoryDims(visual.content_dim, signature_size(observation.path_dim, DEPTH), WIDTH, SLOTS)
-    memory = registry.build("trace", dims).eval()
-    spreads = [_spread(size, spread) for size, spread in ((observation.state_dim, 0.5), (dims.signature, 5.0))]
-    model = MemoryModel(ContentEncoder(visual), memory, spreads[0], spreads[1], _spread(dims.signature, 1.0))
+    observation = replace(HEADERS_ONLY if headers_only else OBSERVATION, tick_period_ms=sizes.tick_period_ms)
+    visual = EncoderConfig(len(observation.cameras), observation.thumbnail_px, observation.state_dim, **sizes.eyes)
+    signature = signature_size(observation.path_dim, depth) if depth else 0
+    memory = registry.build(sizes.memory, MemoryDims(visual.content_dim, signature, sizes.width, SLOTS)).eval()
+    spreads = [_spread(signature, spread) for spread in (5.0, 1.0)] if depth else []
+    model = MemoryModel(ContentEncoder(visual), memory, _spread(observation.state_dim, 0.5), *spreads)
     tensors = model.tensors()
-    shape = ConditionShape(memory.slot_count, WIDTH, memory.address_width)
+    shape = ConditionShape(memory.slot_count, sizes.width, memory.address_width)
     if misbehaved is None:
-        act = _policy(shape, observation)
+        act = _policy(shape, observation, sizes.policy)
         policy = PolicyConfig("act", act.config.to_dict())
         tensors |= {f"policy.{name}": value for name, value in act.state_dict().items()}
     else:
         condition = {"tokens": shape.tokens, "width": shape.width, "address": shape.address}
         policy = PolicyConfig(FAMILY, {"action_names": list(ACTIONS.names), "condition": condition, **misbehaved})
     described = MemoryConfig.from_dict(registry.config_of(memory))
-    config = CheckpointConfig(described, visual, observation, EveryTicks(2), DEPTH, "made_up", policy, actions=ACTIONS)
+    config = CheckpointConfig(described, visual, observation, EveryTicks(2), depth, "made_up", policy, actions=ACTIONS)
     checkpoint.save(folder, config, tensors)
     return folder
 
@@ -103,19 +132,19 @@ def write_misbehaved(folder: Path) -> str:
     return str(folder)
 
 
-def _policy(shape: ConditionShape, observation: ObservationConfig) -> ActPolicy:
+def _routed(memory: str) -> bool:
+    """Whether a signature says where it writes."""
+    return registry.build(memory, MemoryDims(1, 1, 4, SLOTS)).uses_signature
+
+
+def _policy(shape: ConditionShape, observation: ObservationConfig, options: Mapping[str, Any]) -> ActPolicy:
     act = ActPolicy(
         ActConfig(
             cameras=observation.camera_names,
             action_names=ACTIONS.names,
             state=observation.state_dim,
             image_px=observation.image_px,
-            chunk=4,
-            model=16,
-            heads=2,
-            feedforward=16,
-            encoder_layers=1,
-            decoder_layers=1,
+            **options,
             memory_tokens=shape.tokens,
             memory_width=shape.width,
             memory_address=shape.address,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from studies.grid import Figures, Store
 from studies.soak.robot import Robot, Row, write_checkpoint
 from trace_memory_ros.files import atomic
-from trace_memory_ros.measure.statistics import t_interval
+from trace_memory_ros.measure.statistics import Interval, t_interval
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.snapshot import Arrays
 
@@ -30,6 +30,15 @@ WARM = 5_000
 """Ticks of a process that are not counted as growth: libraries allocate what they keep."""
 BLOCKS = 20
 SNAPSHOT = "snapshot.safetensors"
+
+
+class Gained(NamedTuple):
+    """Resident bytes gained per unit of what looks are counted by, with the 95 % interval of a mean over blocks, and
+    the last look's."""
+
+    bytes_per_unit: float
+    ci95: Interval
+    resident_bytes: float
 
 
 class Lost(RuntimeError):
@@ -108,7 +117,8 @@ def _part(runtime: MemoryRuntime, robot: Robot, first: int, end: int) -> Figures
             if _power_of_ten(done):
                 ranges[str(done)] = _ranges(state)
         if done % LOOK == 0:
-            resident.append([done, _resident_bytes()])
+            gc.collect()
+            resident.append([done, resident_bytes()])
     return {
         "pid": os.getpid(),
         "seconds": seconds,
@@ -138,9 +148,9 @@ def _ranges(state: Arrays) -> Figures:
     }
 
 
-def _resident_bytes() -> int:
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+def resident_bytes(process: int | str = "self") -> int:
+    """Resident memory of a process. Raises OSError for one that is gone."""
+    pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
 
 
@@ -159,18 +169,30 @@ def _summed(parts: Sequence[Figures], ticks: int) -> Figures:
 
 
 def growth(parts: Sequence[Figures]) -> dict[str, Any] | None:
-    """Resident bytes gained per 10^6 ticks, with the 95 % interval of a mean over blocks; None from too few looks.
+    """Resident bytes gained per 10^6 ticks, as `gained` has it.
 
     Looks of one process count, the longest, since another one begins elsewhere.
     """
     by_process: dict[int, list[list[int]]] = {}
     for part in parts:
         by_process.setdefault(part["pid"], []).extend(part["resident"])
-    looks = np.array(max(by_process.values(), key=len, default=[]), dtype=np.float64).reshape(-1, 2)
-    looks = looks[looks[:, 0] > looks[0, 0] + WARM] if len(looks) else looks
-    if len(looks) < 2 * BLOCKS:
+    found = gained(max(by_process.values(), key=len, default=[]), WARM)
+    if found is None:
         return None
-    blocks = np.array([block.mean(axis=0) for block in np.array_split(looks, BLOCKS)])
-    slopes = 1e6 * np.diff(blocks[:, 1]) / np.diff(blocks[:, 0])
-    interval = t_interval(slopes)
-    return {"bytes_per_million_ticks": float(slopes.mean()), "ci95": list(interval), "resident_bytes": looks[-1, 1]}
+    low, high = found.ci95
+    return {
+        "bytes_per_million_ticks": 1e6 * found.bytes_per_unit,
+        "ci95": [1e6 * low, 1e6 * high],
+        "resident_bytes": found.resident_bytes,
+    }
+
+
+def gained(looks: Sequence[Sequence[float]], warm: float) -> Gained | None:
+    """What a process gained by looks `(at, bytes)`, those of its first `warm` units left out; None from too few."""
+    found = np.array(looks, dtype=np.float64).reshape(-1, 2)
+    found = found[found[:, 0] > found[0, 0] + warm] if len(found) else found
+    if len(found) < 2 * BLOCKS:
+        return None
+    blocks = np.array([block.mean(axis=0) for block in np.array_split(found, BLOCKS)])
+    slopes = np.diff(blocks[:, 1]) / np.diff(blocks[:, 0])
+    return Gained(float(slopes.mean()), t_interval(slopes), float(found[-1, 1]))

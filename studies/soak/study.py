@@ -10,17 +10,20 @@ from pathlib import Path
 from rich.table import Table
 
 from studies import options
-from studies.grid import Figures, Store, digest, do
+from studies.grid import HERE, Figures, Store, digest, do
 from studies.soak.decisions import Question, answer
 from studies.soak.endure import Endurance, endure
+from studies.soak.heard import Hour
 from studies.soak.robot import DEPTH, JOINTS, PERIOD_MS, PX, rows
 from studies.soak.signature import drift
 from studies.tables import table
+from trace_memory_ros.memory import registry
 
 TICKS, QUICK_TICKS = 1_000_000, 5_000
 SHIPPED = tuple((task, memory) for task in ("origin", "colour") for memory in ("gru", "trace"))
 IDLE, PAIRS = 10_000, 10
-PARTS = ("ticks", "decisions", "signature")
+MINUTES, QUICK_MINUTES = 60, 1
+PARTS = ("ticks", "decisions", "signature", "live")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_counts(parser, ticks=(TICKS, "ticks of each row"), pause=(TICKS, "ticks of the longest pause"))
     options.add_names(parser, "--rows", rows(), "mechanisms")
     options.add_names(parser, "--asked", [f"{task}_{memory}" for task, memory in SHIPPED], "shipped weights")
+    options.add_counts(parser, minutes=(MINUTES, "minutes that the live graph runs in real time"))
+    parser.add_argument("--memory", choices=registry.names(), default="gru", help="of the live graph (default: gru)")
     parser.add_argument("--part", choices=PARTS, help="measure this alone, and tabulate all that is there")
     options.add_demos(parser)
 
@@ -41,8 +46,11 @@ def run(
     asked: tuple[str, ...] = (),
     part: str | None = None,
     demos: Path = options.DEMOS,
+    minutes: int = MINUTES,
+    memory: str = "gru",
 ) -> Figures:
-    """Tick every row in a process of its own, from where an earlier call stopped, and ask shipped weights to decide.
+    """Tick every row in a process of its own, from where an earlier call stopped, and ask shipped weights to decide;
+    then memory, policy and markers as nodes, in real time.
 
     Figures of rows that an earlier call took further than `ticks` are kept.
     """
@@ -58,11 +66,14 @@ def run(
         strayed.get(
             "drift", {"ticks": QUICK_TICKS if quick else TICKS}, lambda: drift(QUICK_TICKS if quick else TICKS, 0)
         )
+    if part in (None, "live"):
+        do(_lived, [Hour(memory, QUICK_MINUTES if quick else minutes)], partial(_live_folder, out_dir), HERE)
     return {
         "robot": {"joints": len(JOINTS), "image_px": PX, "tick_period_ms": PERIOD_MS, "signature_depth": DEPTH},
         "rows": _kept(out_dir / "rows"),
         "decisions": _kept(out_dir / "decisions"),
         "signature": strayed.read("drift"),
+        "live": _kept(out_dir / "live"),
     }
 
 
@@ -78,6 +89,21 @@ def tables(figures: Figures) -> Iterator[Table]:
         ["weights", "at once", "after a pause", "pause", "memory the same", "decision", "new episodes, no reset"],
         ([name, *_decided(row)] for name, row in figures["decisions"].items()),
     )
+    yield table(
+        "the live graph in real time",
+        [
+            "memory",
+            "minutes",
+            "ticks",
+            "lost",
+            "not OK",
+            "latency p50, p99, max, ms",
+            "messages lost",
+            "growth, MB/h",
+            "wrong",
+        ],
+        ([name, *_live_cells(row)] for name, row in figures["live"].items()),
+    )
 
 
 def _ticked(ticks: int, name: str, store: Store) -> str:
@@ -90,6 +116,21 @@ def _ticked(ticks: int, name: str, store: Store) -> str:
 def _answered(demos: Path, question: Question, store: Store) -> str:
     figures = store.get("figures", {"asked": repr(question)}, lambda: answer(question, demos))
     return f"{figures['held'][str(question.idle)]['share']:.2f} after {question.idle} ticks"
+
+
+def _lived(hour: Hour, store: Store) -> str:
+    # The other parts need no ROS.
+    from studies.soak.live import live
+
+    known = store.read("figures", hour._asdict())
+    if known is None or known["interrupted"]:
+        known = store.write("figures", hour._asdict(), live(hour, store.folder / "graph"))
+    ticks = known["ticks"]
+    return f"{ticks['lost']} of {ticks['expected']} ticks lost in {known['seconds'] / 60:.1f} min"
+
+
+def _live_folder(out_dir: Path, hour: Hour) -> Path:
+    return out_dir / "live" / f"{hour}-{digest(hour._asdict())}"
 
 
 def _folder(out_dir: Path, name: str) -> Path:
@@ -125,6 +166,24 @@ def _cells(row: Figures) -> list[object]:
     )
     sizes = ", ".join(map(str, row["state_bytes"]))
     return [row["ticks"], f"{row['ticks_per_s']:.0f}", row["writes"], sizes, words, f"{largest[0]:.3g} ({largest[1]})"]
+
+
+def _live_cells(row: Figures) -> list[object]:
+    if "failed" in row:
+        return [row["failed"], *[""] * 7]
+    ticks, whole = row["ticks"], row["stamp_to_condition"]["whole"] or {}
+    lost = sum(stream["lost"] for stream in row["streams"].values()) + row["conditions_lost_by_middleware"]
+    grown = {name.rpartition("/")[2]: node["resident_growth"] for name, node in row["nodes"].items()}
+    return [
+        f"{row['seconds'] / 60:.1f}",
+        ticks["expected"],
+        ticks["lost"],
+        ticks["received"] - ticks["by_status"].get("OK", 0),
+        ", ".join(f"{value:.1f}" for key, value in whole.items() if key != "count"),
+        lost,
+        ", ".join(f"{name} {g['bytes_per_hour'] / 1e6:.1f}" if g else f"{name} -" for name, g in grown.items()),
+        len(row["crashes"]) + len(row["tracebacks"]) + sum(map(bool, row["exit_codes"].values())),
+    ]
 
 
 def _decided(row: Figures) -> list[object]:
