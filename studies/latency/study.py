@@ -1,4 +1,4 @@
-"""How long an observation takes to become a condition, on a quiet machine and beside busy cores, at two priorities."""
+"""How long an observation takes to become a condition, and which pictures come: quiet, busy, at real-time priority."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ from rich.table import Table
 
 from studies import options
 from studies.grid import Figures, Store, cores, say
-from studies.latency.graph import measure
+from studies.latency import arm, cameras
 from studies.tables import table
 from trace_memory_ros.arm.demo.plan import REALTIME_PRIORITY
+from trace_memory_ros.nodes.qos import RELIABILITIES
 
 BUSY = 2
-SECONDS, QUICK_S = 160, 20
+ARM_S, CAMERAS_S = 160, 60
+QUICK_ARM_S, QUICK_CAMERAS_S = 40, 8
 BUSY_LOOP = "while True: pass"
 
 
@@ -41,53 +43,75 @@ CASES = {
     "busy": Case(BUSY, 0),
     "busy, real-time": Case(BUSY, REALTIME_PRIORITY),
 }
+GRAPHS = ("arm", "cameras")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Cases, and how long each is measured."""
-    options.add_names(parser, "--cases", (name.replace(", real-time", "+realtime") for name in CASES), "cases")
-    options.add_counts(parser, seconds=(SECONDS, "seconds of each case, about"))
+    """Graphs."""
+    options.add_names(parser, "--graphs", GRAPHS, "graphs")
 
 
-def run(out_dir: Path, quick: bool, cases: tuple[str, ...], seconds: int) -> Figures:
-    """The demo's graph in real time, case by case; only figures of a machine that does nothing else count."""
-    seconds, store = QUICK_S if quick else seconds, Store(out_dir / "cases")
-    figures: Figures = {}
-    for name, case in CASES.items():
-        flag = name.replace(", real-time", "+realtime")
-        if flag not in cases:
-            continue
-        found = store.get(flag, {"seconds": seconds}, partial(_of_case, case, seconds, out_dir / "logs" / flag))
-        figures[name] = found
-        say(f"{name}: p50 / p99 / max {_three(found['received_ms'])} ms")
-    return {
-        "cores": cores(),
-        "seconds": seconds,
-        "busy_processes": BUSY,
-        "priority": REALTIME_PRIORITY,
-        "cases": figures,
-    }
+def run(out_dir: Path, quick: bool, graphs: tuple[str, ...]) -> Figures:
+    """Every case of each graph; figures of a quiet machine are those of one that does nothing else."""
+    figures: Figures = {"cores": cores(), "busy_processes": BUSY, "priority": REALTIME_PRIORITY}
+    arm_s, cameras_s = (QUICK_ARM_S, QUICK_CAMERAS_S) if quick else (ARM_S, CAMERAS_S)
+    logs = out_dir / "logs"
+    for name, case in CASES.items() if "arm" in graphs else ():
+        measure = partial(arm.measure, case.priority, arm_s, logs / name)
+        _kept(out_dir / "arm", name, arm_s, partial(_of_case, case, measure))
+    for reliability in RELIABILITIES if "cameras" in graphs else ():
+        for name, case in CASES.items():
+            full = f"{name}, {reliability}"
+            measure = partial(cameras.measure, case.priority, reliability, cameras_s, logs / full)
+            _kept(out_dir / "cameras", full, cameras_s, partial(_of_case, case, measure))
+    for graph in GRAPHS:
+        store = Store(out_dir / graph)
+        full_names = [*CASES, *(f"{name}, {reliability}" for reliability in RELIABILITIES for name in CASES)]
+        found = {name: store.read(name) for name in full_names}
+        figures[graph] = {name: one for name, one in found.items() if one is not None}
+    return figures
 
 
 def tables(figures: Figures) -> Iterator[Table]:
-    """A row per case; then where the time goes."""
-    cases = figures["cases"]
-    heads = ["machine", "received, ms", "published, ms", "ticks", "lost", "load before"]
-    rows = [
-        [name, _three(one["received_ms"]), _three(one["published_ms"]), one["ticks"], one["lost"], one["load_before"]]
-        for name, one in cases.items()
-    ]
-    yield table("stamp of an observation to its condition, p50 / p99 / max", heads, rows)
-    stages = list(next(iter(cases.values()))["stages_ms"])
-    rows = [[name, *(_three(one["stages_ms"][stage]) for stage in stages)] for name, one in cases.items()]
-    yield table("stages in memory_node, ms, p50 / p99 / max", ["machine", *stages], rows)
+    """The arm, where its time goes, and the robot with large pictures."""
+    if figures["arm"]:
+        heads = ["machine", "received, ms", "published, ms", "ticks", "lost", "load before"]
+        rows = [
+            [
+                name,
+                _three(one["received_ms"]),
+                _three(one["published_ms"]),
+                one["ticks"],
+                one["lost"],
+                one["load_before"],
+            ]
+            for name, one in figures["arm"].items()
+        ]
+        yield table("simulated arm, stamp of an observation to its condition, p50 / p99 / max", heads, rows)
+        stages = list(next(iter(figures["arm"].values()))["stages_ms"])
+        rows = [[name, *(_three(one["stages_ms"][s]) for s in stages)] for name, one in figures["arm"].items()]
+        yield table("stages in memory_node, ms, p50 / p99 / max", ["machine", *stages], rows)
+    if figures["cameras"]:
+        heads = ["machine", "raw pictures", "JPEG", "ticks OK", "published, ms", "load before"]
+        rows = [[name, *_pictures(one)] for name, one in figures["cameras"].items()]
+        yield table("two cameras of 640x480 at 30 Hz: pictures heard of those sent", heads, rows)
 
 
-def _of_case(case: Case, seconds: int, logs: Path) -> Figures:
+def _pictures(one: Figures) -> list[object]:
+    heard = [f"{came} of {sent}" for came, sent in one["pictures"].values()]
+    return [*heard, f"{one['ok']} of {one['ticks']}", _three(one["published_ms"]), one["load_before"]]
+
+
+def _kept(folder: Path, name: str, seconds: int, measure: Callable[[], Figures]) -> None:
+    found = Store(folder).get(name, {"seconds": seconds}, measure)
+    say(f"{folder.name}, {name}: published {_three(found['published_ms'])} ms")
+
+
+def _of_case(case: Case, measure: Callable[[], Figures]) -> Figures:
     load = round(os.getloadavg()[0], 2)
     # A process of its own, as priorities stay with one.
     with busy(case.busy), ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return {"load_before": load, **pool.submit(measure, case.priority, seconds, logs).result()}
+        return {"load_before": load, **pool.submit(measure).result()}
 
 
 @contextmanager

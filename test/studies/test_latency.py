@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from studies.latency import study
-from studies.latency.graph import spread
+from studies.latency.listener import spread
 
 
 def test_busy_processes_end_with_the_measuring() -> None:
@@ -19,7 +19,9 @@ def test_busy_processes_end_with_the_measuring() -> None:
 def test_every_case_has_a_row() -> None:
     one = {"load_before": 0.1, "ticks": 3, "lost": 0, "received_ms": spread([1.0, 2.0, 3.0])}
     one |= {"published_ms": spread([1.0]), "stages_ms": {"encode": spread([0.5]), "all": spread([2.0])}}
-    whole, stages = study.tables({"cases": {"quiet": one, "busy": one}})
+    eyes = {**one, "ok": 2, "pictures": {"eye": [80, 90], "wrist": [90, 90]}}
+    whole, stages, pictures = study.tables({"arm": {"quiet": one, "busy": one}, "cameras": {"busy": eyes}})
     assert whole.row_count == stages.row_count == 2
     assert list(whole.columns[1].cells) == ["2.0 / 3.0 / 3.0"] * 2
     assert [column.header for column in stages.columns] == ["machine", "encode", "all"]
+    assert list(pictures.columns[1].cells) == ["80 of 90"] and list(pictures.columns[3].cells) == ["2 of 3"]

@@ -99,7 +99,7 @@ class StreamWatch:
         if self._repeats:
             return Level.WARN, self._repeats
         if now_ns - self._lost_ns < RECENT_NS:
-            remedy = "lighten the network or the machine, or set reliability: reliable"
+            remedy = "set realtime_priority, lighten the network or the machine, or set reliability: reliable"
             return Level.WARN, f"{name}: {self._lost} messages on {topic!r} were lost on the way; {remedy}"
         return Level.OK, ""
 
