@@ -27,6 +27,7 @@ from trace_memory_ros.runtime.write_statistics import WriteStatistics
 from trace_memory_ros.vision.encoder import pixels_of
 
 STAGES = ("encode", "signature", "memory")
+DUE = torch.ones(1, dtype=torch.bool)
 NO_FLOATS: FloatArray = np.zeros(0, dtype=np.float32)
 
 
@@ -161,21 +162,30 @@ class MemoryRuntime:
         if self._counts.ok == 0:
             self._anchor, self._counts.first_ns = content, observation.stamp_ns
         evidence = MemoryInput(content, xi, delta, self._anchor)
-        readout, self._memory, record = self.model.memory.step(evidence, self._memory, torch.tensor([due]))
-        self._last.take_read(readout)
-        wrote = bool(record.wrote[0])
-        if due:
-            self._counts.due += 1
-            self._last.take_write(record)
-            if self._address is not None:
-                self._address.mark_write()
-        if wrote:
-            self._statistics.add(self._last.route)
+        wrote = self._remember(evidence, due)
         self._counts.ok += 1
         marks.append(time.perf_counter())
         spent = (1e3 * (end - begin) for begin, end in pairwise(marks))
         condition = self._condition(observation, ConditionStatus.OK, "", wrote)
         return condition, self._record(observation, due, dict(zip(STAGES, spent, strict=True)))
+
+    def _remember(self, evidence: MemoryInput, due: bool) -> bool:
+        """Write where it is due, and read; returns whether the memory wrote."""
+        memory = self.model.memory
+        if not due:
+            # What a step with nothing to write gives, without the work of the write.
+            self._last.take_read(memory.read(evidence, self._memory))
+            return False
+        readout, self._memory, record = memory.step(evidence, self._memory, DUE)
+        self._last.take_read(readout)
+        self._last.take_write(record)
+        self._counts.due += 1
+        if self._address is not None:
+            self._address.mark_write()
+        wrote = bool(record.wrote[0])
+        if wrote:
+            self._statistics.add(self._last.route)
+        return wrote
 
     def _encode(self, observation: Observation, state: FloatArray) -> Tensor:
         seen = self.config.observation

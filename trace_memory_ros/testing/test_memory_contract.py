@@ -125,6 +125,15 @@ def test_a_step_without_write_keeps_the_state_bit_for_bit(memory: Memory, inputs
     assert not record.write_strength[1:].any()
 
 
+def test_a_step_without_write_reads_as_read_does_bit_for_bit(memory: Memory, inputs: Inputs) -> None:
+    xs, state = inputs(1, 4), memory.initial_state(1)
+    for t in range(3):
+        _, state, _ = memory.step(xs.at(t), state, torch.ones(1, dtype=torch.bool))
+    stepped, _, _ = memory.step(xs.at(3), state, torch.zeros(1, dtype=torch.bool))
+    for a, b in zip(stepped, memory.read(xs.at(3), state), strict=True):
+        assert a.numpy(force=True).tobytes() == b.numpy(force=True).tobytes()
+
+
 def test_the_read_follows_the_state_of_its_own_tick(memory: Memory, inputs: Inputs) -> None:
     xs, state = inputs(2, 1).at(0), memory.initial_state(2)
     readout, new, _ = memory.step(xs, state, torch.ones(2, dtype=torch.bool))
