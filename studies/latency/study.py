@@ -24,7 +24,7 @@ from trace_memory_ros.arm.demo.plan import REALTIME_PRIORITY
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 BUSY = 2
-ARM_S, CAMERAS_S = 160, 60
+ARM_S, CAMERAS_S = 120, 30
 QUICK_ARM_S, QUICK_CAMERAS_S = 40, 8
 BUSY_LOOP = "while True: pass"
 
