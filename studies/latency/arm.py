@@ -8,7 +8,7 @@ from pathlib import Path
 
 from studies.grid import Figures
 from studies.latency.listener import Listener, latencies
-from trace_memory_ros.arm.demo.cell import nodes
+from trace_memory_ros.arm.demo.cell import node_specs
 from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, realtime_cells
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
@@ -43,7 +43,7 @@ def _followed(plan: CellPlan, logs: Path) -> tuple[Listener, list[PlayedEpisode]
     with DomainClaim() as domain_id:
         environment = private_environment(domain_id)
         os.environ.update(environment)
-        with NodeGroup(nodes(plan, logs), logs, environment) as group, EpisodeClient(domain_id) as client:
+        with NodeGroup(node_specs(plan, logs), logs, environment) as group, EpisodeClient(domain_id) as client:
             group.wait_ready(READY_S)
             listener = Listener(client)
             client.connect()

@@ -20,7 +20,7 @@ from studies import options
 from studies.grid import Figures, Store, cores, say
 from studies.latency import arm, cameras
 from studies.tables import table
-from trace_memory_ros.arm.demo.plan import REALTIME_PRIORITY
+from trace_memory_ros.nodes.launch_arguments import REALTIME_PRIORITY
 from trace_memory_ros.nodes.qos import RELIABILITIES
 
 BUSY = 2

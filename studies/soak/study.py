@@ -100,7 +100,7 @@ def tables(figures: Figures) -> Iterator[Table]:
             "latency p50, p99, max, ms",
             "messages lost",
             "growth, MB/h",
-            "wrong",
+            "nodes that failed",
         ],
         ([name, *_live_cells(row)] for name, row in figures["live"].items()),
     )
@@ -123,7 +123,7 @@ def _lived(hour: Hour, store: Store) -> str:
     from studies.soak.live import live
 
     known = store.read("figures", hour._asdict())
-    if known is None or known["interrupted"]:
+    if known is None or known["seconds"] < 60 * hour.minutes:  # interrupted, or a node ended
         known = store.write("figures", hour._asdict(), live(hour, store.folder / "graph"))
     ticks = known["ticks"]
     return f"{ticks['lost']} of {ticks['expected']} ticks lost in {known['seconds'] / 60:.1f} min"
@@ -182,7 +182,7 @@ def _live_cells(row: Figures) -> list[object]:
         ", ".join(f"{value:.1f}" for key, value in whole.items() if key != "count"),
         lost,
         ", ".join(f"{name} {g['bytes_per_hour'] / 1e6:.1f}" if g else f"{name} -" for name, g in grown.items()),
-        len(row["crashes"]) + len(row["tracebacks"]) + sum(map(bool, row["exit_codes"].values())),
+        len({*row["crashes"], *row["tracebacks"], *(name for name, code in row["exit_codes"].items() if code)}),
     ]
 
 

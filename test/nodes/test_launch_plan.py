@@ -14,10 +14,11 @@ from nodes.test_launch import KNOWN, given
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.nodes.launch_arguments import ROBOT
+from trace_memory_ros.nodes.launch_arguments import DEMO, ROBOT
 from trace_memory_ros.nodes.launch_plan import (
     LaunchPlan,
     Restarts,
+    demo_plan,
     replay_command,
     robot_plan,
     ros_arguments,
@@ -216,3 +217,34 @@ def test_rviz_and_loggers_follow_the_namespace() -> None:
         "--log-level",
         "a.b.memory_node:=warn",
     ]
+
+
+def demo(**changes: str) -> dict[str, dict[str, object]]:
+    """Parameters by node of demo.launch.py."""
+    return {node.name: dict(node.parameters) for node in demo_plan(given(DEMO, **changes), "robot.yaml").nodes}
+
+
+def test_the_launched_demo_is_the_demos_own_graph(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco", reason="the extra [sim] brings the simulated arm")
+    from trace_memory_ros.arm.demo.cell import node_specs
+    from trace_memory_ros.arm.demo.plan import DemoOptions, lockstep_cells, realtime_cells
+
+    options = DemoOptions(tasks=("colour",), memories=("gru",), out=tmp_path)
+    for mode, cells in (("realtime", realtime_cells(options)), ("lockstep", lockstep_cells(options))):
+        specs = {spec.node_name: spec for spec in node_specs(cells[0], tmp_path)}
+        launched = demo(task="colour", memory="gru", mode=mode)
+        assert list(specs) == list(launched)
+        places = {str(cells[0].checkpoint.resolve()): "colour_gru", str(tmp_path / "robot.yaml"): "robot.yaml"}
+        for name, spec in specs.items():
+            values = {key: places.get(str(value), value) for key, value in spec.parameters.items()}
+            assert values == launched[name], (mode, name)
+
+
+def test_the_demo_in_real_time_runs_as_on_a_robot_and_in_lockstep_waits() -> None:
+    realtime, lockstep = demo(mode="realtime"), demo(mode="lockstep")
+    assert realtime["controller_node"]["update_rate_hz"] == 50.0 and lockstep["controller_node"]["update_rate_hz"] == 0
+    for nodes in (realtime, lockstep):
+        assert nodes["policy_node"]["actions_file"] == nodes["controller_node"]["controllers_file"] == "robot.yaml"
+    waits = {"deadline_ms", "input_wait_ms", "chunk_wait_ms", "command_age_limit_ms", "command_timeout_s"}
+    assert not waits & {name for values in realtime.values() for name in values}
+    assert waits == waits & {name for values in lockstep.values() for name in values}

@@ -151,8 +151,27 @@ def joint_nan(message: object) -> object:
     return message
 
 
+def without_a_joint(message: object) -> object:
+    if isinstance(message, JointState):
+        message.name, message.position = message.name[:-1], message.position[:-1]
+    return message
+
+
+def joints_stamped_zero(message: object) -> object:
+    if isinstance(message, JointState):
+        message.header.stamp.sec = message.header.stamp.nanosec = 0
+    return message
+
+
 @pytest.mark.parametrize(
-    ("edit", "words"), [(without_images, "no message on"), (half_images, "size changed"), (joint_nan, "arm_1")]
+    ("edit", "words"),
+    [
+        (without_images, "no message on"),
+        (half_images, "size changed"),
+        (joint_nan, "arm_1"),
+        (without_a_joint, JOINTS[-1]),
+        (joints_stamped_zero, "stamp of zero was refused"),
+    ],
 )
 def test_a_fault_of_a_stream_is_named_stops_commands_and_passes(
     acting: LiveRobot, edit: Callable[[Any], Any], words: str

@@ -1,17 +1,24 @@
-"""The fault matrix: its judge can find what it looks for, its rows are apart; the rows themselves run live."""
+"""The fault matrix: its judge can find what it looks for, its rows are apart, and a short one is met live.
+
+Others are among the tests of the nodes (`test_live_commands.py`, `test_memory_node.py`).
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from studies.faults.judge import motion_faults, tick_faults, zero_faults
 from studies.faults.models import made_up_checkpoint
 from studies.faults.robot import HEADERS_ONLY, OBSERVATION, pose
-from studies.faults.running import ROWS
+from studies.faults.running import MET, ROWS, Runner
 from studies.faults.study import QUICK
 from studies.faults.watch import Command, Condition
+from trace_memory_ros.nodes.processes import private_environment
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 MS = 1_000_000
@@ -82,3 +89,12 @@ def test_the_made_up_robot_has_a_checkpoint_at_once(tmp_path: object) -> None:
     for name, config, headers in (("all", OBSERVATION, False), ("headers", HEADERS_ONLY, True)):
         folder = made_up_checkpoint(tmp_path / name, headers_only=headers)  # type: ignore[operator]
         assert MemoryRuntime.from_checkpoint(folder).config.observation.streams == config.streams
+
+
+@pytest.mark.timeout(400)
+def test_a_short_row_is_met_by_nodes_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in private_environment(0).items():  # which the runner changes
+        monkeypatch.setenv(name, os.environ.get(name, value))
+    with Runner(tmp_path) as runner:
+        figures = runner.run(ROWS["joints_lost"])
+    assert figures["verdict"] == MET, figures["columns"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trace_memory_ros.files.strict import ConfigError
 
 FLAG = ("true", "false")
+REALTIME_PRIORITY = 20
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ MEMORY: tuple[Argument, ...] = (
     Argument(
         "realtime_priority",
         "Of memory and policy, 1 to 99, where the machine allows it (SCHED_FIFO; ros2_control takes 50); 0 for none.",
-        "20",
+        str(REALTIME_PRIORITY),
     ),
     Argument("respawn", "Start nodes again after a fault, at most five times in five minutes.", "false", FLAG),
     Argument("snapshot_dir", "Folder in which the memory is kept while it ticks, to go on from after a fault."),

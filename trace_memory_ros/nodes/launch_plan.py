@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.files.strict import ConfigError, nearest
-from trace_memory_ros.nodes.launch_arguments import flag, whole
+from trace_memory_ros.nodes.launch_arguments import REALTIME_PRIORITY, flag, whole
 from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.permissions import enclave
 from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
@@ -28,6 +28,8 @@ RVIZ_TOPICS = (MARKERS_TOPIC, SEEN_TOPIC)
 RESTART_DELAY_S = 2.0
 DEMO_RATE_HZ = 50.0
 """Of the demo's controllers in real time: that of the simulator's joints."""
+LOCKSTEP_WAIT_S = 20.0
+"""How long a tick of the demo's lock-step waits for its command, and half of it for its inputs."""
 ROS_PARAMETERS = "ros__parameters"
 
 
@@ -121,25 +123,54 @@ def policy_notes(given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) 
     return (f"commands go to {sent} once enabled: ros2 service call {node}/enable std_srvs/srv/Trigger",)
 
 
-def demo_plan(given: Mapping[str, str], robot: str) -> LaunchPlan:
-    """The simulated arm and its controllers, a memory and a policy, and the panel.
+@dataclass(frozen=True)
+class DemoCell:
+    """What runs in a cell of the demo. robot: file of the controllers, and of the policy's outputs for them.
 
-    robot: file of the controllers, and of the policy's outputs for them.
+    realtime_priority: of simulator, memory and policy, where the machine allows it.
     """
-    lockstep = given["mode"] == "lockstep"
-    model = {"checkpoint": f"{given['task']}_{given['memory']}", "reliability": given["reliability"], "autostart": True}
-    # Generous waits: on a busy machine a lock-step tick would otherwise go on without its images.
-    policy = {"input_wait_ms": 2000, "actions_file": robot, **(LOCKSTEP if lockstep else {})}
-    control = {"controllers_file": robot, "update_rate_hz": 0.0 if lockstep else DEMO_RATE_HZ, "autostart": True}
-    return LaunchPlan(
-        (
-            NodePlan("arm_sim_node", {"task": given["task"], "mode": given["mode"], "autostart": True}),
-            NodePlan("controller_node", control),
-            NodePlan("memory_node", {**model, "deadline_ms": 2000}),
-            NodePlan("policy_node", {**model, **policy}),
-            NodePlan("marker_node", {"joint_groups": ARMS, "autostart": True}, required=False),
-        )
+
+    task: str
+    checkpoint: str
+    lockstep: bool
+    robot: str
+    reliability: str = "reliable"
+    realtime_priority: int = 0
+
+
+def demo_nodes(cell: DemoCell) -> tuple[NodePlan, ...]:
+    """The simulated arm and its controllers, a memory and a policy, and the panel: the demo's graph and the launch's.
+
+    In real time they run as on a robot. In lock-step simulated time stands still meanwhile: on a busy machine a late
+    sample is waited for instead of given up.
+    """
+    mode = "lockstep" if cell.lockstep else "realtime"
+    prompt = {"realtime_priority": cell.realtime_priority, "autostart": True}
+    model = {"checkpoint": cell.checkpoint, "reliability": cell.reliability, **prompt}
+    sim: dict[str, Any] = {"task": cell.task, "mode": mode, **prompt}
+    memory, policy = dict(model), {**model, "actions_file": cell.robot}
+    control = {"controllers_file": cell.robot, "update_rate_hz": DEMO_RATE_HZ, "autostart": True}
+    if cell.lockstep:
+        sim["command_timeout_s"] = LOCKSTEP_WAIT_S
+        control["update_rate_hz"] = 0.0
+        waits = round(1e3 * LOCKSTEP_WAIT_S / 2)
+        memory["deadline_ms"] = waits
+        policy |= {**LOCKSTEP, "input_wait_ms": waits, "chunk_wait_ms": waits}
+    panel = {"joint_groups": ARMS, "reliability": cell.reliability, "autostart": True}
+    return (
+        NodePlan("arm_sim_node", sim),
+        NodePlan("controller_node", control),
+        NodePlan("memory_node", memory),
+        NodePlan("policy_node", policy),
+        NodePlan("marker_node", panel, required=False),
     )
+
+
+def demo_plan(given: Mapping[str, str], robot: str) -> LaunchPlan:
+    """The demo's graph with a shipped checkpoint. robot: as `DemoCell` has it."""
+    lockstep, checkpoint = given["mode"] == "lockstep", f"{given['task']}_{given['memory']}"
+    priority = 0 if lockstep else REALTIME_PRIORITY
+    return LaunchPlan(demo_nodes(DemoCell(given["task"], checkpoint, lockstep, robot, given["reliability"], priority)))
 
 
 def demo_player(given: Mapping[str, str]) -> list[str]:

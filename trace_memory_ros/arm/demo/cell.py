@@ -16,17 +16,15 @@ from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
-from trace_memory_ros.nodes.launch_plan import DEMO_RATE_HZ
-from trace_memory_ros.nodes.markers.groups import ARMS
+from trace_memory_ros.nodes.launch_plan import DemoCell, demo_nodes
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, ParameterValue, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, private_environment
 
 WATCH_PERIOD_S = 0.25
 STALL_S = 60.0
-PATIENCE_S = 20.0
 START_TIMEOUT_S = 120.0
 LOG_LINES = 12
+OF_THE_ARM = ("arm_sim_node", "controller_node")
 
 
 class DemoFailed(RuntimeError):
@@ -66,7 +64,7 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
     Raises `DemoFailed` when a process died, did not get ready, or an episode could not be run; `Stopped` when told to.
     """
     try:
-        with NodeGroup(nodes(plan, where.logs), where.logs, private_environment(where.domain_id)) as group:
+        with NodeGroup(node_specs(plan, where.logs), where.logs, private_environment(where.domain_id)) as group:
             try:
                 _wait_ready(group, where.stop)
                 with EpisodeClient(domain_id=where.domain_id, name=f"demo_{plan.name}") as client:
@@ -78,32 +76,24 @@ def run_cell(plan: CellPlan, where: Surroundings, on_episode: OnEpisode) -> Cell
         raise DemoFailed(f"{plan.name}: {error}") from error
 
 
-def nodes(plan: CellPlan, folder: Path) -> list[NodeSpec]:
-    """Commands go through controllers, each with a part of its own; these tell the simulated arm where to be."""
+def node_specs(plan: CellPlan, folder: Path) -> list[NodeSpec]:
+    """The demo's graph for a cell, with the robot's file in `folder`."""
     robot = write_robot(folder / "robot.yaml")
-    model: dict[str, ParameterValue] = {
-        "checkpoint": str(plan.checkpoint.resolve()),
-        "reliability": "reliable",
-        "realtime_priority": plan.realtime_priority,
-        "autostart": True,
-    }
-    sim: dict[str, ParameterValue] = {"task": plan.task, "realtime_priority": plan.realtime_priority, "autostart": True}
-    memory, policy = dict(model), {**model, "actions_file": robot}
-    control: dict[str, ParameterValue] = {"controllers_file": robot, "autostart": True}
-    control["update_rate_hz"] = DEMO_RATE_HZ
-    if all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes):
-        # Simulated time stands still meanwhile: on a busy machine a late sample is waited for instead of given up.
-        sim["command_timeout_s"] = PATIENCE_S
-        policy |= LOCKSTEP
-        control["update_rate_hz"] = 0.0
-        memory["deadline_ms"] = policy["input_wait_ms"] = policy["chunk_wait_ms"] = round(1e3 * PATIENCE_S / 2)
-    return [
-        NodeSpec("arm_sim_node", sim, package="trace_memory_ros.arm.nodes"),
-        NodeSpec("controller_node", control, package="trace_memory_ros.arm.nodes"),
-        NodeSpec("memory_node", memory),
-        NodeSpec("policy_node", policy),
-        NodeSpec("marker_node", {"reliability": "reliable", "joint_groups": ARMS, "autostart": True}),
-    ]
+    lockstep = all(episode.mode is Mode.LOCKSTEP for episode in plan.episodes)
+    nodes = demo_nodes(
+        DemoCell(
+            plan.task,
+            str(plan.checkpoint.resolve()),
+            lockstep,
+            robot,
+            realtime_priority=plan.realtime_priority,
+        )
+    )
+    return [NodeSpec(node.name, node.parameters, package=_package(node.name)) for node in nodes]
+
+
+def _package(node: str) -> str:
+    return "trace_memory_ros.arm.nodes" if node in OF_THE_ARM else "trace_memory_ros.nodes"
 
 
 def _wait_ready(group: NodeGroup, stop: Event) -> None:

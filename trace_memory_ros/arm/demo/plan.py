@@ -13,14 +13,13 @@ from trace_memory_ros.arm.design import checkpoint_name
 from trace_memory_ros.arm.sim.names import LIVE_TASKS, ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
+from trace_memory_ros.nodes.launch_arguments import REALTIME_PRIORITY
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
 THOROUGH_EPISODES = 10
 USUAL_EPISODE_S = 20.0
 MAX_JOBS = 2
-REALTIME_PRIORITY = 20
-"""That of `robot.launch.py`."""
 
 
 @dataclass(frozen=True)
