@@ -19,7 +19,7 @@ SENT, TOGETHER = 3_000, 500
 PAUSE_S = 0.2
 SO_RCVBUFFORCE = 33
 PORT = 5_310
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 pytestmark = pytest.mark.skipif(bool(no_loss()), reason=no_loss())
 
@@ -75,17 +75,18 @@ def test_a_fifth_of_udp_is_lost_while_told_to_and_nothing_else(ends: dict[str, s
                 sender.sendto(b"first", (there, PORT))
             for share in (0.0, 0.2, 0.0):
                 link.lose(share)
-                heard = 0
-                for _ in range(0, SENT, TOGETHER):
+                carried = dropped = heard = 0
+                for sent in range(TOGETHER, SENT + 1, TOGETHER):
                     for _ in range(TOGETHER):
                         sender.sendto(b"word", (there, PORT))
+                    while carried + dropped < sent:  # no more than the devices' queues hold
+                        assert monotonic() < deadline
+                        passed = link.lose(share)
+                        carried, dropped = carried + passed.carried, dropped + passed.dropped
                     heard += came(listening)
-                passed = link.lose(0.0)
-                assert passed.carried + passed.dropped >= SENT
-                assert abs(passed.share - share) < 0.03
                 lost = SENT - heard
                 # The kernel says a word of its own now and then.
-                assert passed.dropped - 20 <= lost <= passed.dropped
+                assert dropped - 20 <= lost <= dropped
                 assert abs(lost / SENT - share) < 0.03
 
 
