@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from studies.faults.models import made_up_checkpoint, write_misbehaved
 from studies.faults.robot import ENCODERS, EYE, JAW, NAMESPACE, WRIST, DisturbedRobot
@@ -27,7 +28,7 @@ class BenchFailed(RuntimeError):
 class Bench:
     """A context manager. folder: for logs, snapshots and checkpoints. environment: of the nodes.
 
-    prefixes: words before a node's command, by node. parts: statuses that memory_node has.
+    prefixes: words before a node's command, by node. parts: statuses that memory_node has. link: joins two networks.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Bench:
             POLICY: {**model, **careful, **setting.policy},
         }
         self.processes: dict[str, NodeProcess] = {}
+        self.link: Any = None
         self._starts = 0
         self.client = NodeClient(domain_id, NAMESPACE, "fault_bench")
         self.robot = DisturbedRobot(self.client, setting.reliability)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from studies.faults.bench import MEMORY, POLICY, POLICY_STATUS
 from studies.faults.judge import GREEN, MOTION, PROMISE
+from studies.faults.robot import EYE
 from studies.faults.setting import Setting
 from studies.faults.trial import Row, Trial
 from studies.faults.watch import ERROR, WARN
@@ -17,6 +18,8 @@ MARKER = "marker_node"
 THEME = "processes"
 FROZEN_S, LONG_S = 2.0, 8.0
 """Shorter and longer than the five seconds that ticks may lie behind."""
+QUEUED, QUEUED_S = 10, (0.0, 0.002, 0.005)
+"""Images at once before a freeze, and how long until it: some may be in the node's queue by then, and not yet taken."""
 OFTEN, SHORT_S, BETWEEN_S = 8, 0.8, 0.6
 RESETS = 10
 
@@ -32,8 +35,9 @@ def rows() -> Iterator[Row]:
     yield Row("marker_frozen", THEME, "SIGSTOP of marker_node for 2 s", beside, _marker_frozen)
     named = "the policy names the silence, commands cease, nothing old after; the memory is kept"
     yield Row("memory_frozen", THEME, "SIGSTOP of memory_node for 2 s", named, _memory_frozen)
-    gap = "the policy names the silence; the memory says which ticks it lacks"
-    yield Row("memory_frozen_long", THEME, "SIGSTOP of memory_node for 8 s", gap, _memory_frozen_long)
+    gap = "the policy names the silence, commands cease; the memory is kept, says which ticks it lacks, and they go on"
+    text = "three times SIGSTOP of memory_node for 8 s, images in its queue"
+    yield Row("memory_frozen_long", THEME, text, gap, _memory_frozen_long)
     nothing_old = "no command that is older than its limit; it acts again; the memory is kept"
     yield Row("policy_frozen", THEME, "SIGSTOP of policy_node for 2 s", nothing_old, _policy_frozen)
     slow, text = Setting(reliability="reliable"), "SIGSTOP of policy_node for 2 s, its streams reliable"
@@ -126,9 +130,30 @@ def _memory_frozen(trial: Trial) -> None:
 
 
 def _memory_frozen_long(trial: Trial) -> None:
-    _frozen(trial, MEMORY, LONG_S)
+    for seconds in QUEUED_S:
+        _freeze_with_a_full_queue(trial, seconds)
+        trial.begins_anew()
+
+
+def _freeze_with_a_full_queue(trial: Trial, seconds: float) -> None:
+    bench, watch = trial.bench, trial.watch
+    before = watch.newest
+    trial.robot.burst(EYE, QUEUED)
+    time.sleep(seconds)
+    bench.send(MEMORY, signal.SIGSTOP)
+    begun = time.monotonic()
+    trial.named("policy", WARN, "no condition for")
+    trial.stands_still("commands have ceased")
+    bench.play(LONG_S - (time.monotonic() - begun))
+    bench.send(MEMORY, signal.SIGCONT)
     trial.named("memory", WARN, "control ticks")
-    trial.begins_anew()
+    trial.commands_go_on()
+    after = watch.newest
+    if before is not None and after is not None:
+        same = (before.instance, before.episode) == (after.instance, after.episode)
+        trial.check(PROMISE, "the memory is the one of before", same and after.tick > before.tick)
+        trial.check(PROMISE, "its gap is said", after.gap_ticks > before.gap_ticks)
+        trial.seen.append(f"{after.gap_ticks} ticks are missing")
 
 
 def _policy_frozen(trial: Trial) -> None:

@@ -154,6 +154,11 @@ class DisturbedRobot:
                 self._send(name, time.time_ns())
                 self._next_ns[name] += step_ns
 
+    def burst(self, name: str, count: int) -> None:
+        """Send messages at once, for queues to hold some."""
+        for _ in range(count):
+            self._send(name, time.time_ns())
+
     def message(self, name: str, ns: int) -> Any:
         """What a driver sends at a time."""
         stamp_ns = ns + self.disturbance.shift_ns

@@ -16,6 +16,7 @@ from studies.faults import command_rows, network_rows, process_rows, stored_rows
 from studies.faults.bench import MEMORY, POLICY, Bench, BenchFailed
 from studies.faults.judge import COLUMNS
 from studies.faults.network_rows import HERE, THERE, inside, networks
+from studies.faults.setting import Setting
 from studies.faults.trial import Row, Trial
 from studies.grid import Figures
 from trace_memory_ros.nodes.domains import DomainClaim
@@ -108,11 +109,13 @@ def main(name: str, folder: Path) -> None:
     """Within a network namespace: a row, its figures in `folder`."""
     row = ROWS[name]
     with DomainClaim() as domain:
-        wide = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
+        transports = (row.bench or Setting()).transports
+        wide = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "FASTDDS_BUILTIN_TRANSPORTS": transports}
         environment = {**private_environment(domain), **wide}
         os.environ.update(environment)
         prefixes = {MEMORY: inside(THERE)}
-        with Bench(folder, domain, environment, row.bench, prefixes) as bench:
+        with row.link() as link, Bench(folder, domain, environment, row.bench, prefixes) as bench:
+            bench.link = link
             figures = _measured(row, _started(bench))
     (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
 

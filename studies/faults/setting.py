@@ -15,6 +15,7 @@ class Setting:
 
     memory, policy: parameters beside the usual ones. misbehaved: options of the policy. headers_only: the robot has no
     stream that is stamped when received. mount: snapshots lie on a small disk of their own. reliability: of streams.
+    transports: of Fast DDS, between networks.
     """
 
     memory: Mapping[str, ParameterValue] = field(default_factory=dict)
@@ -23,3 +24,4 @@ class Setting:
     headers_only: bool = False
     mount: bool = False
     reliability: str = "best_effort"
+    transports: str = "UDPv4"

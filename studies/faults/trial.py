@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from studies.faults.bench import MEMORY_STATUS, POLICY_STATUS, Bench, BenchFailed
 from studies.faults.judge import COLUMNS, CRASH, GREEN, MOTION, PROMISE, judged
@@ -22,7 +24,8 @@ class Row:
     """A fault. expected: in words. run: does it, and looks.
 
     bench: nodes of its own; None for those that rows share. networks: runs in a process between two network namespaces.
-    lacks: why it cannot be run on this machine, empty where it can.
+    link: what is to join these, the bench's `link` then. lacks: why it cannot be run on this machine, empty where it
+    can.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Row:
     run: Callable[[Trial], None]
     bench: Setting | None = None
     networks: bool = False
+    link: Callable[[], AbstractContextManager[Any]] = nullcontext
     lacks: Callable[[], str] = str
 
 

@@ -248,6 +248,22 @@ def test_after_a_silence_the_episode_goes_on_with_a_gap(runtime: MemoryRuntime, 
     assert not any(condition.restored for condition in after)
 
 
+@pytest.mark.parametrize("waiting", [1, 20])
+def test_after_a_sleep_the_episode_goes_on_with_a_gap(runtime: MemoryRuntime, loose: Continuity, waiting: int) -> None:
+    played = Played(runtime, loose)
+    before = [ticked.condition for _ in range(5) for ticked in played.tick()]
+    # What came before the sleep, and was not yet taken, is taken at once after it.
+    before += [t.condition for k in range(waiting) for t in played.tick(100, 1 if k else 100 * waiting + 8_000)]
+    assert len(before) == 5 + waiting
+    played.tick(8_000, 1)
+    after = [ticked.condition for _ in range(20) for ticked in played.tick()]
+    missed = round((after[0].stamp_ns - before[-1].stamp_ns) / CONFIG.period_ns) - 1
+    assert missed > 80 and not played.remembering.stopped
+    assert (after[0].tick, after[0].gap_ticks) == (before[-1].tick + 1 + missed, missed)
+    assert {condition.episode for condition in after} == {before[0].episode}
+    assert any("this process slept" in text for text in played.faults)
+
+
 def test_one_stream_on_another_clock_ends_nothing(runtime: MemoryRuntime, loose: Continuity) -> None:
     played = Played(runtime, loose)
     played.tick()

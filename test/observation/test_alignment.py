@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trace_memory_ros.observation.alignment import MOST_UNANCHORED, AlignedTick, HoldAligner, Verdict, horizon_of
+from trace_memory_ros.observation.alignment import (
+    MOST_UNANCHORED,
+    AlignedTick,
+    HoldAligner,
+    Rupture,
+    Verdict,
+    horizon_of,
+)
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 
 MS = 1_000_000
@@ -201,6 +208,75 @@ def test_a_jump_of_all_stamps_is_counted_and_asks_for_reset(offset_ms: int) -> N
     push_all(aligner, 5000 + offset_ms, 3000)
     assert [t.tick for t in aligner.poll(3000 * MS)] == [0]
     assert aligner.stuck == {}
+
+
+def refused_alike(aligner: HoldAligner, stamp_ms: int, now_ms: int, count: int = 10) -> Rupture | None:
+    """Push samples of all streams that are stamped as far apart as they arrive, until a rupture is told."""
+    for k in range(count):
+        assert aligner.rupture is None
+        push_all(aligner, stamp_ms + 100 * k, now_ms + 100 * k)
+        aligner.poll(0)
+    return aligner.rupture
+
+
+@pytest.mark.parametrize("waited", [0, 1, 25, 60])
+def test_a_sleep_of_this_process_is_a_silence_whatever_waited_meanwhile(waited: int) -> None:
+    aligner = HoldAligner(make_config())
+    for k in range(10):
+        push_all(aligner, 100 * k, 100 * k)
+    woken_ms = 900 + 100 * waited + 8_000
+    for k in range(10, 10 + waited):  # one after the other, all at once
+        push_all(aligner, 100 * k, woken_ms + k // 10)
+        aligner.poll(0)
+    rupture = refused_alike(aligner, woken_ms + 10, woken_ms + 20)
+    assert rupture is not None and rupture.silence
+    assert abs(rupture.jump_ns) <= 200 * MS
+
+
+def test_what_waited_after_a_hole_is_a_silence_too() -> None:
+    aligner = HoldAligner(make_config())
+    for k in range(10):
+        push_all(aligner, 100 * k, 100 * k)
+    for k in range(100, 110):
+        push_all(aligner, 100 * k, 50_000)
+    assert aligner.rupture is not None and aligner.rupture.silence
+
+
+@pytest.mark.parametrize("slept_ms", [0, 8_000, 40_000])
+@pytest.mark.parametrize("jump_ms", [5_300, 3_600_000, -3_600_000, -60_000])
+def test_a_clock_that_jumps_is_no_silence_even_while_this_process_sleeps(jump_ms: int, slept_ms: int) -> None:
+    aligner = HoldAligner(make_config())
+    for k in range(10):
+        push_all(aligner, 100 * k, 100 * k)
+    push_all(aligner, 1_000, 1_000 + slept_ms)  # waited in a queue
+    aligner.poll(0)
+    now_ms = 1_100 + slept_ms
+    rupture = refused_alike(aligner, now_ms + jump_ms, now_ms)
+    assert rupture is not None and not rupture.silence
+    assert abs(rupture.jump_ns - jump_ms * MS) <= 200 * MS
+
+
+@pytest.mark.parametrize("beyond_ms", [0, 1])
+def test_a_silence_is_one_up_to_the_horizon_beyond_the_wall_clock(beyond_ms: int) -> None:
+    aligner = HoldAligner(make_config())
+    push_all(aligner, 0, 0)
+    aligner.poll(0)
+    rupture = refused_alike(aligner, 8_000 + 5_000 + beyond_ms, 8_000)
+    assert rupture == Rupture((5_000 + beyond_ms) * MS, not beyond_ms)
+
+
+@pytest.mark.parametrize("wall_per_stamp", [0.5, 1.5])
+def test_a_simulator_s_pace_and_pause_are_not_taken_for_a_jump(wall_per_stamp: float) -> None:
+    aligner = HoldAligner(make_config())
+    now_ms = 0
+    for k in range(100):
+        now_ms += 60_000 if k == 20 else round(100 * wall_per_stamp)
+        push_all(aligner, 100 * k, now_ms)
+        aligner.poll(0)
+    assert aligner.rupture is None
+    for k in range(10):
+        push_all(aligner, 9_900 + 6_000 + 100 * k, now_ms + round(wall_per_stamp * (6_000 + 100 * k)))
+    assert aligner.rupture is not None and aligner.rupture.silence
 
 
 def test_a_silence_within_the_horizon_gives_every_tick() -> None:

@@ -1,4 +1,4 @@
-"""A live run without ROS: an eager observer polled on the messages' own arrival times, everything written to a bag."""
+"""A live run without ROS: its memory is polled on the messages' own arrival times, everything is written to a bag."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from trace_memory_ros.bags.fields import STATUS
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.writer import BagFileWriter
+from trace_memory_ros.nodes.memory.continuity import Continuity, Keeping
+from trace_memory_ros.nodes.memory.remembering import Remembering
 from trace_memory_ros.observation.observer import Observer
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 PATIENT_MS = 1_000_000
+WAITING = 30
+"""Messages that wait in the queues of a node that sleeps; of all that came later they keep none."""
 
 
 class SimulatedLive:
-    """Runs and records; `conditions` are those that a node would have published. deadline_ms: that of the node."""
+    """Runs and records; `conditions` are those that a node would have published. deadline_ms: that of the node.
+
+    asleep: times of arrival, ns, during which the node takes nothing. faults: what became of its episodes, in words.
+    """
 
     def __init__(self, bag: Path, checkpoint: Path, deadline_ms: int = PATIENT_MS, streams: bool = True) -> None:
         self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
@@ -29,8 +36,15 @@ class SimulatedLive:
         self.config = config
         self.conditions: list[Condition] = []
         self._streams = [stream.name for stream in config.inputs]
-        self._observer = Observer(replace(config, deadline_ms=deadline_ms))
-        self._feeder = Feeder(self._observer, RecordingConfig(config))
+        self.faults: list[str] = []
+        self.asleep = range(0)
+        self._waiting: list[RawMessage] = []
+        observer = Observer(replace(config, deadline_ms=deadline_ms))
+        kept = Continuity(Keeping(), "/memory_node", self.runtime)
+        self._remembering = Remembering(
+            self.runtime, observer, kept, 0, "stop", lambda _, text: self.faults.append(text)
+        )
+        self._feeder = Feeder(observer, RecordingConfig(config))
         topics = {stream.topic: stream.message_type for stream in config.inputs} if streams else {}
         self.writer = BagFileWriter(bag, {**topics, CONDITION_TOPIC: messages.CONDITION, "episode": STATUS})
         self._offset_ns = 0
@@ -40,8 +54,7 @@ class SimulatedLive:
         how = Disturbance(camera_hz=15.0, joint_hz=20.0, image_px=52, **disturbance)  # type: ignore[arg-type]
         streams = DisturbedStreams(self.config, seconds, how, seed)
         if self.conditions:
-            self.runtime.reset()
-            self._observer.reset()
+            self._remembering.begin()
         number = len({condition.episode for condition in self.conditions})
         for planned in streams.events:
             later = self._offset_ns
@@ -53,13 +66,20 @@ class SimulatedLive:
                 status = messages.episode_status(event.stamp_ns, task="origin", episode=number, phase=1)
                 self.writer.write("episode", status, event.at_ns)
             if event.to_node:
-                self._feeder.feed(RawMessage(f"/{event.stream.topic}", type_name, event.at_ns, data))
-                self._tick(event.at_ns)
+                self._take(RawMessage(f"/{event.stream.topic}", type_name, event.at_ns, data))
         self._offset_ns += round((seconds + 3.0) * 1e9)
         return streams
 
+    def _take(self, raw: RawMessage) -> None:
+        if raw.log_ns in self.asleep:
+            self._waiting = [*self._waiting, raw][:WAITING]
+            return
+        taken, self._waiting = [*self._waiting, raw], []
+        for one in taken:
+            self._feeder.feed(one._replace(log_ns=raw.log_ns))
+            self._tick(raw.log_ns)
+
     def _tick(self, now_ns: int) -> None:
-        for observation in self._observer.poll(now_ns):
-            condition, _ = self.runtime.tick(observation)
-            self.conditions.append(condition)
-            self.writer.write(CONDITION_TOPIC, messages.condition_to_message(condition, self._streams), now_ns)
+        for ticked in self._remembering.ticks(now_ns):
+            self.conditions.append(ticked.condition)
+            self.writer.write(CONDITION_TOPIC, messages.condition_to_message(ticked.condition, self._streams), now_ns)

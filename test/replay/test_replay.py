@@ -13,6 +13,7 @@ from replay.simulated_live import SimulatedLive
 from rosbags.rosbag2 import Reader, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from studies.parity.disturbed_streams import START_NS
 from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
@@ -87,6 +88,21 @@ def test_ticks_that_a_deadline_fired_are_followed(tmp_path: Path, checkpoint: Pa
     assert alone.differ["input_stamps_ns"] > 0
     assert alone.largest > 0.0
     assert alone.first_differing_tick is not None
+
+
+def test_a_sleep_of_the_node_leaves_a_gap_that_is_followed(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    live.asleep = range(START_NS + 3 * 10**9, START_NS + 11 * 10**9)
+    live.episode(16.0, burst_every_s=0.0)
+    live.writer.close()
+    gaps = [c.gap_ticks for c in live.conditions]
+    assert gaps[0] == 0 and 60 < gaps[-1] < 90
+    assert live.conditions[-1].tick + 1 == len(gaps) + gaps[-1]
+    assert not any("jumped" in text for text in live.faults)
+    followed, parity = replayed(tmp_path / "bag", checkpoint, as_recorded=True)
+    assert parity.identical and parity.compared == len(gaps), parity
+    assert followed.report.missed == 0
+    assert replayed(tmp_path / "bag", checkpoint)[0].report.ticks > len(gaps) + 60
 
 
 def test_stamps_of_zero_are_refused_as_live_and_named(

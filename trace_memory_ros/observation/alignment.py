@@ -75,8 +75,8 @@ class AlignedTick:
 class Rupture:
     """All streams go on elsewhere on the time axis.
 
-    jump_ns: by how much more their stamps moved than the wall clock. silence: nothing came for a while, and the stamps
-    moved by as much.
+    jump_ns: by how much more their stamps moved than the wall clock. silence: nothing was heard for a while, and the
+    stamps moved on meanwhile, by no more than the horizon beyond the wall clock: as much as they may without a silence.
     """
 
     jump_ns: int
@@ -106,10 +106,23 @@ class _Lane:
     held: Sample | None = None
     pending: deque[tuple[int, Sample]] = field(default_factory=deque)
     newest_arrival_ns: int = 0
+    newest_came_ns: int = 0
     refused: Sample | None = None
     refused_in_row: int = 0
     refused_since_ns: int = 0
     counters: StreamCounters = field(default_factory=StreamCounters)
+
+    def advance(self, sample: Sample) -> None:
+        """`sample` is the newest.
+
+        What waited while this process slept arrives after it, although it came before. So a sample came at most twice
+        as long after the one before as it was stamped after it, and as long where a queue is worked off.
+        """
+        came_ns, moved_ns = sample.arrival_ns, sample.stamp_ns - self.newest_ns
+        if self.newest_ns != NEVER_NS:
+            on_pace = 2 * (sample.arrival_ns - self.newest_arrival_ns) >= moved_ns
+            came_ns = min(came_ns, self.newest_came_ns + (2 if on_pace else 1) * moved_ns)
+        self.newest_ns, self.newest_arrival_ns, self.newest_came_ns = sample.stamp_ns, sample.arrival_ns, came_ns
 
     def queue(self, tick: int, sample: Sample) -> None:
         """Keep `sample` as the one that `tick` holds."""
@@ -190,8 +203,9 @@ class HoldAligner:
             if not lane.refused_in_row and lane.newest_arrival_ns >= clock.refused_since_ns:
                 return None
         moved_ns = refused.stamp_ns - clock.newest_ns
-        took_ns = refused.arrival_ns - clock.newest_arrival_ns
-        return Rupture(moved_ns - took_ns, 0 < moved_ns and took_ns <= 2 * moved_ns <= 4 * took_ns)
+        jump_ns = moved_ns - (refused.arrival_ns - clock.newest_came_ns)
+        # That the wall clock moved further means little: the refused sample may have waited too.
+        return Rupture(jump_ns, moved_ns > 0 and jump_ns <= self._horizon_ns)
 
     @property
     def waiting_for(self) -> str:
@@ -237,7 +251,7 @@ class HoldAligner:
             lane.counters.rejected += not sample.fault
         else:
             lane.refused_in_row = 0
-            lane.newest_ns, lane.newest_arrival_ns = sample.stamp_ns, sample.arrival_ns
+            lane.advance(sample)
             self._keep(lane, sample, late=verdict is Verdict.LATE)
             return verdict
         if not lane.refused_in_row:

@@ -110,8 +110,8 @@ class Remembering:
         if rupture.silence:
             self.continuity.resume(self.next_tick, self.last_stamp_ns)
             self.observer.aligner.restart()
-            text = "no stream came for more than the aligner's horizon: ticks go on with the next image, those between "
-            self._fault(CLOCK, f"{CLOCK}: {text}are missing")
+            why = "nothing was heard for more than the aligner's horizon: no stream came, or this process slept"
+            self._fault(CLOCK, f"{CLOCK}: {why}; ticks go on with the next image, those between are missing")
             return
         way = "ahead" if rupture.jump_ns > 0 else "back"
         text = f"{CLOCK}: the stamps of all streams jumped {way} by {abs(rupture.jump_ns) / 1e9:.1f} s"
