@@ -15,12 +15,11 @@ from studies.faults.models import made_up_checkpoint
 from studies.faults.robot import ENCODERS, EYE, JAW, NAMESPACE, WRIST, DisturbedRobot
 from studies.grid import Figures
 from studies.latency.listener import Listener, latencies
-from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
-from trace_memory_ros.nodes import conversion, qos
+from trace_memory_ros.msg import MemoryCondition
+from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, ParameterValue, private_environment
-from trace_memory_ros.runtime.message_fields import RECORD_TOPIC
 
 RATES_HZ = {EYE: 30.0, WRIST: 30.0, ENCODERS: 125.0, JAW: 20.0}
 HEIGHT, WIDTH = 480, 640
@@ -70,18 +69,19 @@ def measure(priority: int, reliability: str, seconds: float, folder: Path) -> Fi
         ):
             group.wait_ready(READY_S)
             robot, listener = LargePictures(client, reliability), Listener(client)
-            received: list[MemoryDiagnostics] = []
-            client.node.create_subscription(MemoryDiagnostics, RECORD_TOPIC, received.append, qos.CONDITION)
-            if not client.spin_until(lambda: len(received) > WARM, READY_S):
-                raise EpisodeFailed(f"{len(received)} ticks within {READY_S:g} s: see the logs in {folder / 'logs'}")
-            listener.listening, sent, before = True, dict(robot.sent), _heard(received[-1])
+            if not client.spin_until(lambda: listener.newest is not None and listener.newest.tick >= WARM, READY_S):
+                raise EpisodeFailed(f"fewer than {WARM} ticks within {READY_S:g} s: see the logs in {folder / 'logs'}")
+            listener.listening, sent, before = True, dict(robot.sent), _heard(listener)
             client.spin_until(lambda: False, seconds)
             group.check_alive()
-            after = _heard(received[-1])
+            after = _heard(listener)
     pictures = {name: [after[name] - before[name], robot.sent[name] - sent[name]] for name in (EYE, WRIST)}
     good = listener.statuses.count(MemoryCondition.OK)
     return {"ticks": len(listener.statuses), "ok": good, "pictures": pictures, **latencies([listener])}
 
 
-def _heard(record: MemoryDiagnostics) -> dict[str, int]:
+def _heard(listener: Listener) -> dict[str, int]:
+    """Messages that memory_node has received, by stream."""
+    record = listener.newest
+    assert record is not None
     return dict(zip(record.input_names, map(int, record.input_received), strict=True))

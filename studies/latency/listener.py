@@ -20,7 +20,7 @@ class Listener:
 
     received_ms: stamp of an observation to this process's callback with its condition; published_ms: to the time that
     DDS gave the condition where it was sent. Both are of the wall clock. stages_ms: of each tick, by stage, and `all`
-    from the arrival of its newest sample to its condition.
+    from the arrival of its newest sample to its condition. newest: record of the newest tick, at any time.
     """
 
     def __init__(self, client: NodeClient) -> None:
@@ -29,6 +29,7 @@ class Listener:
         self.published_ms: list[float] = []
         self.statuses: list[int] = []
         self.stages_ms: dict[str, list[float]] = {}
+        self.newest: MemoryDiagnostics | None = None
         client.node.create_subscription(MemoryCondition, CONDITION_TOPIC, self._on_condition, qos.CONDITION)
         client.node.create_subscription(MemoryDiagnostics, RECORD_TOPIC, self._on_record, qos.CONDITION)
 
@@ -40,6 +41,7 @@ class Listener:
             self.statuses.append(int(message.status))
 
     def _on_record(self, message: MemoryDiagnostics) -> None:
+        self.newest = message
         if self.listening:
             of_tick = {**dict(zip(message.stage_names, message.stage_ms, strict=True)), "all": message.latency_ms}
             for stage, took_ms in of_tick.items():
