@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import yaml
 from std_msgs.msg import Empty
 
+from studies.busy import busy
 from studies.faults.bench import MEMORY, POLICY
 from studies.faults.judge import GREEN, MOTION, PROMISE
 from studies.faults.robot import ARM, JOINTS, NAMESPACE, TOPICS
@@ -138,12 +137,7 @@ def _stop_button(trial: Trial) -> None:
 
 def _overload(trial: Trial) -> None:
     count = 3 * (os.cpu_count() or 1)
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
+    with busy(count):
         trial.bench.play(BUSY_S)
         trial.seen.append(f"{len(trial.watch.conditions)} conditions, {len(trial.watch.arm)} commands meanwhile")
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
     trial.recovers()

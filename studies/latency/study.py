@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -17,6 +14,7 @@ from pathlib import Path
 from rich.table import Table
 
 from studies import options
+from studies.busy import busy
 from studies.grid import Figures, Store, cores, say
 from studies.latency import arm, cameras
 from studies.tables import table
@@ -26,7 +24,6 @@ from trace_memory_ros.nodes.qos import RELIABILITIES
 BUSY = 2
 ARM_S, CAMERAS_S = 120, 30
 QUICK_ARM_S, QUICK_CAMERAS_S = 40, 8
-BUSY_LOOP = "while True: pass"
 
 
 @dataclass(frozen=True)
@@ -112,18 +109,6 @@ def _of_case(case: Case, measure: Callable[[], Figures]) -> Figures:
     # A process of its own, as priorities stay with one.
     with busy(case.busy), ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return {"load_before": load, **pool.submit(measure).result()}
-
-
-@contextmanager
-def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many processes that compute without end, at ordinary priority."""
-    loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
-    try:
-        yield loops
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def _three(values: list[float]) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from studies.busy import BUSY_LOOP, busy
 from studies.latency import study
 from studies.latency.listener import spread
 
 
 def test_busy_processes_end_with_the_measuring() -> None:
-    with study.busy(2) as loops:
+    with busy(2) as loops:
         assert [loop.poll() for loop in loops] == [None, None]
         commands = [Path(f"/proc/{loop.pid}/cmdline").read_text(encoding="utf-8") for loop in loops]
-        assert all(study.BUSY_LOOP in command for command in commands)
+        assert all(BUSY_LOOP in command for command in commands)
     assert all(loop.returncode for loop in loops)
 
 
