@@ -22,6 +22,7 @@ from rclpy.task import Future
 from rclpy.timer import Timer
 
 from trace_memory_ros.nodes import parameters, parent, scheduling
+from trace_memory_ros.nodes.hanging import HangWatch
 
 SUCCESS = TransitionCallbackReturn.SUCCESS
 FAILURE = TransitionCallbackReturn.FAILURE
@@ -41,6 +42,7 @@ class ManagedNode(LifecycleNode):
         self.ended: Future[int] = Future()
         self.configured = False
         self.active = False
+        self._hangs: HangWatch | None = None
         parameters.declare(self, self.table)
         self.add_on_set_parameters_callback(self._review)
         self._autostart_timer = None
@@ -88,12 +90,15 @@ class ManagedNode(LifecycleNode):
         # What libraries and checkpoint brought stays: without this, the collector walks it all in the midst of ticks.
         gc.collect()
         gc.freeze()
-        if not self.active:
+        if self.active:
+            timeout_s = self._own("hang_timeout_s")
+            self._hangs = HangWatch(self, timeout_s) if timeout_s else None
+        else:
             super().on_deactivate(state)
         return done
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.active = False
+        self._stand_down()
         self._try("deactivate", self.deactivate)
         return super().on_deactivate(state)
 
@@ -113,7 +118,7 @@ class ManagedNode(LifecycleNode):
     def stop(self) -> None:
         """Deactivate and release, from whatever state the node is in."""
         if self.active:
-            self.active = False
+            self._stand_down()
             self._try("deactivate", self.deactivate)
         if self.configured:
             self.configured = False
@@ -126,15 +131,25 @@ class ManagedNode(LifecycleNode):
         for subscription in subscriptions:
             self.destroy_subscription(subscription)
 
+    def _stand_down(self) -> None:
+        self.active = False
+        if self._hangs is not None:
+            self._hangs.stop()
+        self._hangs = None
+
     def _hasten(self) -> None:
         """Real-time priority, where the node has such a parameter and the machine allows it."""
-        priority = self.get_parameter_or("realtime_priority", Parameter("realtime_priority", value=0)).value
+        priority = self._own("realtime_priority")
         if not priority:
             return
         try:
             scheduling.first_in_first_out(priority)
         except PermissionError as error:
             self.get_logger().warning(str(error))
+
+    def _own(self, name: str) -> Any:
+        """A parameter that not every node has; 0 where it is not there."""
+        return self.get_parameter(name).value if self.has_parameter(name) else 0
 
     def _try(self, what: str, action: Callable[[], None]) -> TransitionCallbackReturn:
         try:

@@ -22,6 +22,9 @@ CHECKPOINT = "Checkpoint folder, or the name of one that this package ships, suc
 REALTIME = (
     "Real-time priority (SCHED_FIFO) of executor and middleware, so that a busy machine delays neither; 0 for none."
 )
+HANG_TIMEOUT = (
+    "How long the executor of an active node may stand still before its process ends, to be started again; 0 for ever."
+)
 DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
 
 
@@ -63,6 +66,11 @@ def parameter(
 def realtime_priority() -> Any:
     """The field of a node that may run at real-time priority."""
     return parameter(0, REALTIME, limits=(0, 99))
+
+
+def hang_timeout() -> Any:
+    """The field of a node that ends rather than hang."""
+    return parameter(30.0, HANG_TIMEOUT, unit="s", limits=(0.0, 3600.0))
 
 
 def specs(table: type) -> dict[str, tuple[Any, Spec]]:

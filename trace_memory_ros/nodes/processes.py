@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +19,13 @@ from trace_memory_ros.nodes.parent import PARENT
 
 ParameterValue = bool | int | float | str
 
-_OWN_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0"}
+# A crash in a library's machine code, too, leaves in the log where it was.
+_OWN_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", "RCUTILS_COLORIZED_OUTPUT": "0"}
 
 READY = "activate done"
 """What every managed node logs once it is active."""
+CRASHES = (-signal.SIGSEGV, -signal.SIGBUS)
+"""Exit codes of a process that died in machine code."""
 
 
 class NodeFailed(RuntimeError):
@@ -57,7 +61,8 @@ class NodeSpec:
 class NodeProcess:
     """One running node. Its output goes to a file in `log_dir` named after it.
 
-    prefix: words before its command, such as `ip netns exec NAME`.
+    prefix: words before its command, such as `ip netns exec NAME`. A node that dies in machine code before it is ready
+    is started once more, with a RuntimeWarning that tells where: seen once, where five nodes started together.
     """
 
     def __init__(
@@ -78,14 +83,22 @@ class NodeProcess:
             command += ["-r", f"__ns:=/{spec.namespace.strip('/')}"]
         for old, new in spec.remappings.items():
             command += ["-r", f"{old}:={new}"]
-        with self.log_path.open("wb") as log:
+        self._command = command
+        self._environment = {**os.environ, **_OWN_ENVIRONMENT, PARENT: str(os.getpid()), **(environment or {})}
+        self._starts = 0
+        self.log_path.write_bytes(b"")
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._starts += 1
+        with self.log_path.open("ab") as log:
             # A session of its own: Ctrl-C at the terminal reaches the parent alone, which then stops us in order.
-            self._process = subprocess.Popen(
-                command,
+            return subprocess.Popen(
+                self._command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **_OWN_ENVIRONMENT, PARENT: str(os.getpid()), **(environment or {})},
+                env=self._environment,
                 start_new_session=True,
             )
 
@@ -118,7 +131,11 @@ class NodeProcess:
         deadline = time.monotonic() + timeout_s
         while READY not in self.log:
             if not self.running:
-                raise NodeFailed(self._story(f"ended with exit code {self.returncode}"))
+                ended = self._story(f"ended with exit code {self.returncode}")
+                if self.returncode not in CRASHES or self._starts > 1:
+                    raise NodeFailed(ended)
+                warnings.warn(f"started again: {ended}", RuntimeWarning, stacklevel=2)
+                self._process = self._start()
             if time.monotonic() > deadline:
                 raise NodeFailed(self._story(f"was not active within {timeout_s:g} s"))
             time.sleep(0.05)

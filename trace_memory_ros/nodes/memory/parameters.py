@@ -12,6 +12,7 @@ from trace_memory_ros.nodes.parameters import (
     CHECKPOINT,
     DIAGNOSTICS_RATE,
     RELIABILITY,
+    hang_timeout,
     parameter,
     realtime_priority,
     validate,
@@ -57,6 +58,7 @@ class MemoryNodeParameters:
         "ever.", unit="s", limits=(0.0, 3600.0),
     )  # fmt: skip
     realtime_priority: int = realtime_priority()
+    hang_timeout_s: float = hang_timeout()
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     publish_seen: bool = parameter(
         False, "Publish what the memory sees at every tick, all cameras side by side at its size, on memory/seen."

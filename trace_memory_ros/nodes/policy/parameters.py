@@ -9,6 +9,7 @@ from trace_memory_ros.nodes.parameters import (
     CHECKPOINT,
     DIAGNOSTICS_RATE,
     RELIABILITY,
+    hang_timeout,
     parameter,
     realtime_priority,
     validate,
@@ -90,6 +91,7 @@ class PolicyNodeParameters:
         False, "Publish commands on ~/dry_run/TOPIC in place of TOPIC: everything but moving the robot.",
     )  # fmt: skip
     realtime_priority: int = realtime_priority()
+    hang_timeout_s: float = hang_timeout()
     diagnostics_rate_hz: float = parameter(1.0, DIAGNOSTICS_RATE, unit="Hz", limits=(0.1, 50.0))
     autostart: bool = parameter(False, AUTOSTART, changes="start")
 
