@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.sim.curriculum import default_scenario, plain_scenario
+from trace_memory_ros.arm.sim.curriculum import default_scenario, lesson_scenario, plain_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.scenario import Scenario
@@ -22,6 +22,8 @@ from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.measure.workers import start_worker
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.observation.lockstep import LockstepObserver
@@ -64,7 +66,8 @@ def record(scenario: Scenario, config: ObservationConfig, env: ArmEnv) -> Demons
 
 
 def _named(scenario: Scenario, config: ObservationConfig, images: Cameras, *arrays: Any, **more: Any) -> Demonstration:
-    scene = f"{scenario.task} {scenario.seed}"
+    swaps = "" if scenario.swaps is None else f" swapped {scenario.swaps}"
+    scene = f"{scenario.task} {scenario.seed}{swaps}"
     stamps_ns = np.arange(len(arrays[0]), dtype=np.int64) * config.period_ns
     return Demonstration(f"{scene} {scenario.cue}", scene, stamps_ns, images, *arrays, **more)
 
@@ -150,7 +153,7 @@ def render(
     scenes = [tuple(scenario_of(task, seed, cue) for cue in range(task_of(task).choices)) for seed in seeds]
     missing = [twins for twins in scenes if not all((folder / f"{_stem(s)}.npz").exists() for s in twins)]
     if workers > 1 and len(missing) > 1:
-        with ProcessPoolExecutor(workers) as pool:
+        with ProcessPoolExecutor(workers, initializer=start_worker) as pool:
             futures = {twins: pool.submit(_collect_scene, twins, config, folder, frame_s) for twins in missing}
             for twins in scenes:
                 if twins in futures:
@@ -176,3 +179,11 @@ def collect(
     folder = _folder(cache, task, config, frame_s)
     for twins in render(task, seeds, config, cache, workers, scenario_of, frame_s):
         yield tuple(_load(folder / f"{_stem(scenario)}.npz", scenario, config) for scenario in twins)
+
+
+def collect_splits(
+    task: str, recipe: Recipe, config: ObservationConfig, cache: Path, workers: int = 1
+) -> Iterator[tuple[Demonstration, ...]]:
+    """Counterfactual twins of all seeds of a recipe, in its order; `lesson_scenario`s to learn from."""
+    yield from collect(task, recipe.training_seeds, config, cache, workers, lesson_scenario)
+    yield from collect(task, recipe.all_seeds[recipe.pairs :], config, cache, workers)
