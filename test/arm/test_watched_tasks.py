@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from trace_memory_ros.arm.design import arm_recipe
+from trace_memory_ros.arm.sim.curriculum import default_scenario, lesson_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
+from trace_memory_ros.arm.sim.events import MOST_SWAPS
 from trace_memory_ros.arm.sim.names import CAMERA_NAMES, JOINT_NAMES, MOST_CHOICES, TASK_NAMES, WATCHED_TASKS
 from trace_memory_ros.arm.sim.referee import GREY
 from trace_memory_ros.arm.sim.rollout import demonstrate
@@ -198,5 +201,41 @@ def test_a_cup_that_changes_places_takes_its_part_along() -> None:
         between = np.linalg.norm(way[:, (0, 0, 1)] - way[:, (1, 2, 2)], axis=2)
         assert between.min() > 0.12
         told.append((len(show.swaps), ends[0]))
-    assert {swaps for swaps, _ in told} == set(range(1, cups.MOST_SWAPS + 1))
+    assert {swaps for swaps, _ in told} == set(range(1, MOST_SWAPS + 1))
     assert {place for _, place in told} == {0, 1, 2}
+
+
+def test_lessons_of_the_cups_have_fewer_swaps_too() -> None:
+    lessons = [lesson_scenario("cups", seed, 1) for seed in range(2 * (MOST_SWAPS + 1))]
+    shows = [cups.show_of(scenario)[0] for scenario in lessons]
+    assert [len(show.swaps) for show in shows] == 2 * [*range(MOST_SWAPS + 1)]
+    assert [scenario.seed for scenario in lessons] == [0] * (MOST_SWAPS + 1) + [1] * (MOST_SWAPS + 1)
+    assert [show.before(1) for show in shows[:: MOST_SWAPS + 1]] == [1, 1]
+    assert len({show.swaps for show in shows}) > MOST_SWAPS + 1
+    assert lesson_scenario("count", 5, 1) == default_scenario("count", 5, 1)
+    assert arm_recipe("cups", "act").pairs % (MOST_SWAPS + 1) == 0, "the last scene lacks lessons"
+    assert cups.show_of(default_scenario("cups", SEED, 1)) == cups.draw_show("cups", SEED)
+
+
+def test_expert_is_right_about_cups_that_never_changed_places() -> None:
+    env = ArmEnv("cups")
+    scenario = Scenario("cups", SEED, 1, swaps=0)
+    episode = play(env, scenario, every=10_000)
+    assert (episode.outcome.success, episode.outcome.visits) == (True, (1,))
+    assert max(episode.cue_ticks) < 0.7 * max(play(env, Scenario("cups", SEED, 1), every=10_000).cue_ticks)
+
+
+def test_branch_pose_does_not_count_before_the_stations() -> None:
+    """Disturbed like this, the arm comes within the branch pose's zone on its way to the first station."""
+    scenario = Scenario("cups", 20, 0, swaps=0)
+    env = ArmEnv("cups")
+    reached = []
+    for step in demonstrate(env, scenario, render=False):
+        reached += [name for name, done in step.outcome.stages.items() if done and name not in reached]
+    assert (env.outcome().success, reached) == (True, ["station_1", "station_2", "station_3", "branch", "visit_1"])
+
+
+@pytest.mark.parametrize(("task", "swaps"), [("cups", 5), ("cups", -1), ("count", 1)])
+def test_swaps_that_cannot_be_are_refused(task: str, swaps: int) -> None:
+    with pytest.raises(ValueError, match=rf"Scenario.swaps is {swaps}: use 0 to {MOST_SWAPS}, for task 'cups'"):
+        Scenario(task, 0, 0, swaps=swaps)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import BatchBuilder, augment, sample_reads, shift
-from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
+from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.memory_first import delay_stages, usual_stages
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares
@@ -53,6 +53,24 @@ def test_episodes_with_few_decisions_come_first_where_there_are_enough(builder: 
     assert [len(stage.training.data.episodes) for stage in stages] == [10, 22, len(some), len(some)]
     assert [stage.clock_factor for stage in stages] == [4.0, 4.0, 4.0, 1.0]
     assert usual_stages(builder, None, first) == delay_stages(builder, None, first)
+
+
+def test_scenes_with_short_shows_come_first_where_there_are_enough(builder: BatchBuilder) -> None:
+    one = builder.data.episodes[0]
+
+    def showing(ticks: int) -> Episode:
+        return replace(one, demo=replace(one.demo, shown=np.arange(one.demo.ticks) < ticks))
+
+    # Twins of a scene need not be shown the same for as long: the longer show counts.
+    some = [showing(ticks - twin) for ticks in (4, 12, 4, 6, 12, 4, 8, 12, 4, 6, 12) for twin in (0, 1)]
+    first = MemoryFirst(clock_factors=(4.0, 1.0))
+    stages = usual_stages(replace(builder, data=TrainingSet(some)), builder, first)
+    assert [len(stage.training.data.episodes) for stage in stages] == [12, len(some), len(some)]
+    assert [stage.clock_factor for stage in stages] == [4.0, 4.0, 1.0]
+    assert all(stage.validation is builder for stage in stages)
+    shown = stages[0].training.data.episodes
+    assert [int(episode.demo.shown.sum()) for episode in shown] == [4, 3, 4, 3, 6, 5, 4, 3, 4, 3, 6, 5]
+    assert len(usual_stages(replace(builder, data=TrainingSet(some[:4])), None, first)) == 2
 
 
 def test_increments_run_from_the_write_before(builder: BatchBuilder) -> None:

@@ -72,6 +72,22 @@ def test_a_decision_at_which_all_twins_answer_alike_is_not_counted() -> None:
     assert (found.right, found.count) == (0, 6)
 
 
+def test_a_look_at_some_scenes_takes_them_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = build.prepare(design("none"), [pair(seed) for seed in range(30)]).training
+    looked: list[int] = []
+
+    def decided(_model: object, _builder: BatchBuilder, scene: int, _factor: float) -> Tensor:
+        looked.append(scene)
+        return torch.ones(2, 1)
+
+    monkeypatch.setattr("trace_memory_ros.learning.decisions.branch_accuracy.decisions_right", decided)
+    for _ in range(2):
+        branch_accuracy(Expert(builder, (0, 1)), builder, pairs=6)
+    first, again = looked[:6], looked[6:]
+    assert first == again == sorted(set(first))
+    assert first[-1] > 15, "the last scenes are never looked at"
+
+
 def test_scenes_that_are_not_whole_are_refused(three: BatchBuilder) -> None:
     with pytest.raises(ValueError, match="11 episodes: scenes of 3"):
         TrainingSet(three.data.episodes[:11], 3)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.arm.sim.names import ACTION_NAMES, WATCHED_TASKS
 from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED, POLICY_OPTIONS
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.eyes import with_eyes
-from trace_memory_ros.learning.recipe import ReadShares, Recipe
+from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
 from trace_memory_ros.learning.run_config import RunConfig, chosen
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
@@ -23,13 +23,16 @@ CLOCK = PathLength(threshold=1.0, deadband=1.0)
 """A write per standard deviation of motion: about thirty in a 24 s episode, none while the arm stands or shivers."""
 
 
+# What is shown is shown once a scene, and tells at a decision alone: many scenes a step, few reads of each.
+_WATCHED = Recipe(memory_first=MemoryFirst(check_pairs=30, batch_pairs=16, reads=6, shares=ReadShares(near_branch=0.9)))
 RECIPES: dict[str, dict[str, Recipe]] = {
+    "act": {**dict.fromkeys(WATCHED_TASKS, _WATCHED), "cups": replace(_WATCHED, pairs=325)},
     "diffusion": {
         "origin": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.25, pauses=0.1, start=0.2)),
         "colour": Recipe(steps=1500, shares=ReadShares(near_branch=0.1, apart=0.2, pauses=0.1, start=0.3)),
     },
 }
-"""What a policy family is trained by from scratch, where it is not the usual recipe."""
+"""What a policy family is trained by from scratch, and its memory first, where it is not the usual recipe."""
 
 
 def arm_recipe(task: str, policy: str) -> Recipe:

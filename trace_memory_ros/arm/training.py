@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
-from trace_memory_ros.arm.demonstrations import collect
+from trace_memory_ros.arm.demonstrations import collect_splits
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
 from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
@@ -49,7 +49,7 @@ def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design:
     with bar() as shown:
         row = shown.add_task("demonstrations (pairs)", total=len(recipe.all_seeds))
         pairs = []
-        for pair in collect(task, recipe.all_seeds, design.observation, args.demos, args.workers):
+        for pair in collect_splits(task, recipe, design.observation, args.demos, args.workers):
             pairs.append(pair)
             shown.advance(row)
     return recipe.by_split(pairs)

@@ -214,10 +214,16 @@ def _learn_or_take_memory(
         report.resumed(MEMORY, int(kept.place["total"]), None)
     learn_memory(agent, data.training, data.validation, recipe, keeper.seed, noted, feed=feed, keeper=keeper, kept=kept)
     if file is not None and keeper.group.writes:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic.replacing(file) as partial:
-            save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
+        keep_memory(agent, file)
     return log[-1] if log else None
+
+
+def keep_memory(agent: Agent, file: Path) -> None:
+    """Keep encoder and memory where `fit` takes them from."""
+    parts = {"encoder": agent.encoder, "memory": agent.memory}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic.replacing(file) as partial:
+        save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
 
 
 def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,7 +12,7 @@ from torch import nn
 from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import UnpairedSet
+from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.engine.keeping import Keeper, Kept
 from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
@@ -45,23 +45,49 @@ def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
 
 
 def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
-    """`delay_stages`, and before them, at the coarsest clock, episodes with few decisions where there are enough.
+    """`delay_stages`; before them, at the coarsest clock, episodes with few decisions or short shows, where enough are.
 
-    Several cues at once are not discovered; one is, and with it known the next.
+    Several cues at once are not discovered; one is, and with it known the next. So it is with what happens to a cue.
     """
     coarsest, steps = first.clock_factors[0], first.stage_steps
-    lessons = [Stage(fewer, _up_to(validation, most), coarsest, steps) for most, fewer in _lessons(training)]
-    return [*lessons, *delay_stages(training, validation, first)]
+    lessons = (Stage(fewer, _up_to(validation, most), coarsest, steps) for most, fewer in _few_decisions(training))
+    shows = (Stage(shorter, validation, coarsest, steps) for shorter in _short_shows(training))
+    return [*_growing(lessons), *_growing(shows), *delay_stages(training, validation, first)]
 
 
-def _lessons(training: BatchBuilder) -> Iterator[tuple[int, BatchBuilder]]:
-    """How many decisions an episode of each lesson has at most, and these; each has half as many episodes again."""
-    counts, least = sorted({len(one.demo.decision_ticks) for one in training.data.episodes} - {0}), LESSON_EPISODES
+def _growing(lessons: Iterable[Stage]) -> Iterator[Stage]:
+    """Those of ever larger lessons that have episodes enough: half as many again as the one before."""
+    least = LESSON_EPISODES
+    for lesson in lessons:
+        if (found := len(lesson.training.data.episodes)) >= least:
+            yield lesson
+            least = math.ceil(LESSON_GROWTH * found)
+
+
+def _few_decisions(training: BatchBuilder) -> Iterator[tuple[int, BatchBuilder]]:
+    """How many decisions an episode has at most, and those that have no more."""
+    counts = sorted({len(one.demo.decision_ticks) for one in training.data.episodes} - {0})
     for most in counts[:-1]:
         fewer = _up_to(training, most)
-        if fewer is not None and (found := len(fewer.data.episodes)) >= least:
+        if fewer is not None:
             yield most, fewer
-            least = math.ceil(LESSON_GROWTH * found)
+
+
+def _short_shows(training: BatchBuilder) -> Iterator[BatchBuilder]:
+    """Scenes of twins whose show is at most 1.5, 2.25, ... times as long as the shortest."""
+    data = training.data
+    if not isinstance(data, TrainingSet):
+        return
+    lengths = [max(_shown_ticks(data.episodes[i]) for i in data.scene(number)) for number in range(data.pairs)]
+    longest = LESSON_GROWTH * min(lengths)
+    while 0 < longest < max(lengths):
+        yield replace(training, data=data.scenes([k for k, ticks in enumerate(lengths) if ticks <= longest]))
+        longest *= LESSON_GROWTH
+
+
+def _shown_ticks(episode: Episode) -> int:
+    shown = episode.demo.shown
+    return 0 if shown is None else int(shown.sum())
 
 
 def _up_to(builder: BatchBuilder | None, decisions: int) -> BatchBuilder | None:

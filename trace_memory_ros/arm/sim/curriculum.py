@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_memory_ros.arm.sim.events import MAX_CUES
+from trace_memory_ros.arm.sim.events import MAX_CUES, MOST_SWAPS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.seeding import generator
 
@@ -35,3 +35,15 @@ def mixed_scenario(task: str, seed: int, cue: int) -> Scenario:
 def default_scenario(task: str, seed: int, cue: int) -> Scenario:
     """What demonstrations are collected of where nothing else is asked for."""
     return mixed_scenario(task, seed, cue) if task == "sequence" else plain_scenario(task, seed, cue)
+
+
+def lesson_scenario(task: str, seed: int, cue: int) -> Scenario:
+    """What is learned from where scenes that are judged are `default_scenario`: of `cups`, 0 to MOST_SWAPS swaps.
+
+    With one swap or more the first place says nothing of the last, nor does any swap alone: without easier episodes
+    nothing is found to begin with. Each scene is there with each number of swaps, or else it tells how it ends.
+    """
+    if task != "cups":
+        return default_scenario(task, seed, cue)
+    scene, swaps = divmod(seed, MOST_SWAPS + 1)
+    return Scenario(task, scene, cue, swaps=swaps)

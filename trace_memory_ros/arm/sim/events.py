@@ -12,6 +12,7 @@ STATIONS = 3
 LONG_PAUSE_STATION = 1
 DECOYS_PER_LAP = 2 * STATIONS
 MAX_CUES = 6
+MOST_SWAPS = 4
 # Seconds after a station was reached, for the first and the second decoy of a leg.
 _DECOY_START_S = (0.2, 2.1)
 

@@ -28,7 +28,8 @@ class Scenario:
     None draws it from the seed. laps: times round the shared segment before the branch. decoys: cue-like events after
     the cue. cues: all cues in order, `cue` first; only `sequence` has more than one. overwrite: new cues, shown at the
     second station, that replace `cues` (`sequence`). cue_stays: the panel of `colour` stays lit to the end, nothing has
-    to be remembered. Raises ValueError for a value outside its range.
+    to be remembered. swaps: how often two of the `cups` change places, 0 to 4; None for 1 to 4 by seed. Raises
+    ValueError for a value outside its range.
     """
 
     task: str
@@ -41,6 +42,7 @@ class Scenario:
     cues: tuple[int, ...] = ()
     overwrite: tuple[int, ...] | None = None
     cue_stays: bool = False
+    swaps: int | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASK_NAMES:
@@ -61,6 +63,8 @@ class Scenario:
             raise ValueError(f"Scenario.decoys is {self.decoys!r}: use a whole number in 0..{most}, or more laps")
         if self.cue_stays and self.task != "colour":
             raise ValueError(f"Scenario.cue_stays: only task 'colour' has a panel that can stay lit, not {self.task!r}")
+        if self.swaps is not None and (self.task != "cups" or self.swaps not in range(events.MOST_SWAPS + 1)):
+            raise ValueError(f"Scenario.swaps is {self.swaps!r}: use 0 to {events.MOST_SWAPS}, for task 'cups' alone")
         self._check_cues()
 
     def _check_cues(self) -> None:

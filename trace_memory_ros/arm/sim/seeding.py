@@ -10,7 +10,7 @@ from trace_memory_ros.arm.sim.names import TASK_NAMES
 FloatArray = NDArray[np.float64]
 
 # A purpose's place is part of its seeding: append only.
-_PURPOSES = ("episode", "noise", "laps", "decoys", "show", "mix", "glyph", "panel")
+_PURPOSES = ("episode", "noise", "laps", "decoys", "show", "mix", "glyph", "panel", "swaps")
 
 
 def generator(task: str, seed: int, purpose: str) -> np.random.Generator:

@@ -171,6 +171,10 @@ class TrainingSet:
         """The twins of a scene."""
         return range(self.twins * number, self.twins * (number + 1))
 
+    def scenes(self, numbers: Sequence[int]) -> TrainingSet:
+        """These scenes alone."""
+        return TrainingSet([self.episodes[i] for number in numbers for i in self.scene(number)], self.twins)
+
     @classmethod
     def build(cls, scenes: Iterable[tuple[Demonstration, ...]], path: StatePath, thumbnail_px: int) -> TrainingSet:
         """Standardise the states of the twins of each scene, stream their signatures and shrink their images, once.

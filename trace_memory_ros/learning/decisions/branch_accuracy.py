@@ -31,13 +31,13 @@ class ChunkModel(Protocol):
 def branch_accuracy(
     model: ChunkModel, builder: BatchBuilder, clock_factor: float = 1.0, pairs: int = 1_000
 ) -> Accuracy | None:
-    """Share of right decisions in the first `pairs` scenes, see `decisions_right`; chance is one over the answers.
+    """Share of right decisions in `pairs` scenes, see `decisions_right`; chance is one over the answers.
 
     Without twins: see `label_accuracy`, over as many episodes; None where no decision can be judged.
     """
     if builder.references is not None:
         return label_accuracy(model, builder, builder.references, clock_factor, 2 * pairs)
-    counted = range(min(pairs, builder.data.pairs))
+    counted = _drawn(builder.data.pairs, pairs)
     verdicts = torch.cat([decisions_right(model, builder, scene, clock_factor).flatten() for scene in counted])
     right = verdicts[~verdicts.isnan()]
     return Accuracy.of(int(right.sum()), len(right), TWINS) if len(right) else None
@@ -160,6 +160,12 @@ def fit_references(builder: BatchBuilder, channels: Sequence[int], labels: str =
             decisions.append((branch, answer, chunks[0, branch], batch.valid[0, branch], batch.raw_state[0, branch]))
     mean, std = torch.from_numpy(statistics.action_mean), torch.from_numpy(statistics.action_std)
     return RelativeReferences.fit(decisions, channels, mean, std, labels)
+
+
+def _drawn(of: int, count: int) -> list[int]:
+    """At most `count` of the numbers below `of`, drawn once for all: the first may be lessons of one scene."""
+    drawn: list[int] = np.random.default_rng(of).permutation(of)[:count].tolist()
+    return sorted(drawn)
 
 
 def _some(builder: BatchBuilder, count: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import mujoco
 
 from trace_memory_ros.arm.sim import fixtures, layout
+from trace_memory_ros.arm.sim.events import MOST_SWAPS
 from trace_memory_ros.arm.sim.referee import Position, Referee
 from trace_memory_ros.arm.sim.seeding import FloatArray, generator
 from trace_memory_ros.arm.sim.tasks.base import Scene
@@ -27,18 +28,27 @@ if TYPE_CHECKING:
     from trace_memory_ros.arm.sim.scenario import Scenario
 
 SWAPS = ((0, 1), (1, 2), (0, 2))
-MOST_SWAPS = 4
 _REVEAL_S = 0.4
 
 
 @lru_cache(maxsize=64)
-def draw_show(task: str, seed: int) -> tuple[CupShow, float]:
-    """Draw an episode's show and the seconds of red lamp at the branch; nothing of them depends on the cue."""
+def draw_show(task: str, seed: int, count: int | None = None) -> tuple[CupShow, float]:
+    """Draw an episode's show and the seconds of red lamp at the branch; nothing of them depends on the cue.
+
+    count: how many swaps; None for 1 to MOST_SWAPS by seed.
+    """
     rng = generator(task, seed, "show")
     swaps = rng.integers(len(SWAPS), size=int(rng.integers(1, MOST_SWAPS + 1)))
+    if count is not None:
+        swaps = generator(task, seed, "swaps").integers(len(SWAPS), size=count)
     swap_s, rest_s, branch_pause_s = rng.uniform((1.5, 0.2, 1.1), (1.7, 0.4, 1.5))
     show = replace(draw_opening(rng), swap_s=float(swap_s), rest_s=float(rest_s), swaps=tuple(SWAPS[i] for i in swaps))
     return show, float(branch_pause_s)
+
+
+def show_of(scenario: Scenario) -> tuple[CupShow, float]:
+    """What `draw_show` draws for a scenario."""
+    return draw_show(scenario.task, scenario.seed, scenario.swaps)
 
 
 class CupsReferee(ShellReferee):
@@ -48,7 +58,7 @@ class CupsReferee(ShellReferee):
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        plan, pause_s = draw_show(scenario.task, scenario.seed)
+        plan, pause_s = show_of(scenario)
         self.hidden = plan.before(scenario.cue)
         super().__init__(scenario, plan, (pause_s,))
 
@@ -77,7 +87,7 @@ class CupsScene(ShellScene):
         self._part_qpos, self._part_qvel = int(part.qposadr[0]), int(part.dofadr[0])
 
     def place(self, data: mujoco.MjData, scenario: Scenario) -> None:
-        start = draw_show(scenario.task, scenario.seed)[0].before(scenario.cue)
+        start = show_of(scenario)[0].before(scenario.cue)
         data.qpos[self._part_qpos : self._part_qpos + 2] = PLACES_XY[start]
 
     def show(self, data: mujoco.MjData, referee: Referee) -> None:
@@ -98,7 +108,7 @@ class CupsTask(ShellTask):
     choices = len(PLACES_XY)
 
     def show_of(self, scenario: Scenario) -> CupShow:
-        return draw_show(scenario.task, scenario.seed)[0]
+        return show_of(scenario)[0]
 
     def extra_s(self, scenario: Scenario) -> float:
         return self.show_of(scenario).length_s

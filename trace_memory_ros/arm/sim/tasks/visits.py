@@ -73,6 +73,10 @@ class VisitReferee(Referee):
         elif self.visits and np.linalg.norm(cup - ZONES["branch"]) < layout.STATION_ZONE_RADIUS:
             self._arrive("branch")
 
+    def _counts(self, name: str) -> bool:
+        # A disturbed arm may come close to the branch pose on its way from the start to the stations.
+        return name != "branch" or any(self._stages[station] for station in STATION_NAMES)
+
     def _visit_targets(self, cup: Position) -> None:
         distances = [float(np.hypot(*(cup[:2] - np.array(xy)))) for xy in self._targets_xy]
         if cup[2] < layout.TARGET_HEIGHT and min(distances) < self.reach_m:
