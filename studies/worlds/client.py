@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -43,11 +43,12 @@ class Outcome(NamedTuple):
 class World:
     """The world of the module `name` under its own Python; a context manager, which ends the process.
 
+    variables: of its environment, beside ours.
     Raises `Unavailable` where the process does not start or ends, RuntimeError with the world's own words where it
     refuses a request.
     """
 
-    def __init__(self, python: Path, name: str) -> None:
+    def __init__(self, python: Path, name: str, variables: Mapping[str, str] | None = None) -> None:
         self.name, self._python = name, python.absolute()
         # Links are kept: their place tells Python of its environment.
         command = [str(self._python), "-m", "studies.worlds.server", name]
@@ -57,7 +58,13 @@ class World:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PYTHONWARNINGS": "ignore",
+                "OMP_NUM_THREADS": "1",
+                **(variables or {}),
+            },
         )
 
     def __enter__(self) -> Self:

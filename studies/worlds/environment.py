@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 FOLDER = Path("out/environments")
 STAMP = "complete"
 INSTALL_S = 1800
+REMEDY = "check the connection to the package index and the free space, and run the command again"
 
 
 class Unavailable(RuntimeError):
@@ -24,19 +27,29 @@ def interpreter(requirements: Path, folder: Path) -> Path:
     stamp, python = folder / STAMP, folder / "bin" / "python"
     if python.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    _call([sys.executable, "-m", "venv", "--clear", str(folder)], "python -m venv", folder)
+    call([sys.executable, "-m", "venv", "--clear", str(folder)], f"python -m venv failed for {folder}", REMEDY)
     install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "-q", "--no-deps"]
-    _call([*install, "-r", str(requirements)], f"pip install -r {requirements}", folder)
+    call([*install, "-r", str(requirements)], f"pip install -r {requirements} failed for {folder}", REMEDY)
     stamp.write_text(wanted, encoding="utf-8")
     return python
 
 
-def _call(command: list[str], name: str, folder: Path) -> None:
+def call(
+    command: list[str],
+    failed: str,
+    remedy: str,
+    timeout_s: float = INSTALL_S,
+    cwd: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """What a command prints. variables: of its environment, beside ours.
+
+    Raises `Unavailable`, which says what `failed`, the last that the command said, and the remedy.
+    """
+    env = {**os.environ, **(variables or {})}
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_S)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout_s, cwd=cwd, env=env)
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        raise Unavailable(
-            f"{name} failed for {folder}: {said[-1] if said else 'no reason given'}; check the connection to the "
-            "package index and the free space, and run the command again"
-        ) from error
+        raise Unavailable(f"{failed}: {said[-1] if said else 'no reason given'}; {remedy}") from error
+    return done.stdout

@@ -1,7 +1,7 @@
 """One task of a world as a process of the world's own Python: `python -m studies.worlds.server MODULE`.
 
 MODULE offers `make(task) -> gymnasium.Env`, `teacher(task) -> Teacher` and `describe(env, task) -> dict`, the last with
-what gymnasium cannot know of `protocol.Interface`.
+what gymnasium cannot know of `protocol.Interface`; or a `Server` of its own.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def main() -> None:
     """Answer requests until there are no more. What the world prints goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    server = Server(import_module(sys.argv[1]))
+    world = import_module(sys.argv[1])
+    server = getattr(world, "Server", Server)(world)
     for line in sys.stdin:
         try:
             answer = server.answer(json.loads(line))

@@ -1,0 +1,1 @@
+"""MIKASA-Robo-VLA."""

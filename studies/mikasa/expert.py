@@ -1,0 +1,33 @@
+"""The demonstrator: a proportional controller that knows where the true target is; imported under either Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+REACH_M = 0.1
+"""What an action of 1 asks for."""
+GAIN = 0.6
+ABOVE = np.array([0.0, 0.0, 0.03])
+"""How far above the target's middle the hand goes, m: lower it touches the target, and moves on with it."""
+DISTURBED_M = 0.12
+"""Nearer than this nothing is disturbed, since success asks for a hand that is at rest."""
+DISTURBANCE = 0.1
+
+
+def towards(offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The action `(7,)` for a target that lies `offset_m` `(3,)` from the hand."""
+    action = np.zeros(7, np.float32)
+    action[:3] = np.clip(GAIN * (offset_m + ABOVE) / REACH_M, -1.0, 1.0)
+    return action
+
+
+def disturbed(
+    action: NDArray[np.float32], offset_m: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """What is executed in place of an action while the hand is on its way, so that its corrections are seen too."""
+    if np.linalg.norm(offset_m) < DISTURBED_M:
+        return action
+    executed = action.copy()
+    executed[:3] = np.clip(action[:3] + rng.normal(0.0, DISTURBANCE, 3), -1.0, 1.0)
+    return executed

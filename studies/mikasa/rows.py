@@ -1,0 +1,82 @@
+"""The rows of MIKASA's table: one policy, one recipe, and only the memory changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from studies.mikasa.names import ACTIONS
+from studies.mikasa.robot import robot
+from trace_memory_ros.learning.bags.design import small_memory
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
+from trace_memory_ros.runtime.clock import EveryTicks
+from trace_memory_ros.runtime.window import PathWindow
+
+ROWS = {
+    "none": "none",
+    "first_frame": "first_frame",
+    "last_k": "last_k",
+    "gru": "gru",
+    "trace": "trace",
+    "trace+window": "trace",
+    "aura": "aura",
+    "vla": "vla",
+    "elmur": "elmur",
+    "prism": "prism",
+}
+"""Row -> registry name of its mechanism."""
+WINDOWED = ("trace+window",)
+DEPTH = 2
+CHUNK = 8
+"""Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
+ENSEMBLE_DECAY = -1.0
+"""The newest chunk counts most: those from before the choices were shown know nothing of them."""
+RECIPE = Recipe(
+    memory_first=MemoryFirst(clock_factors=(1.0,), stage_steps=1200, attempts=1),
+    shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1),
+    branch_reach=8,
+)
+"""The product's, but for what follows from episodes of 25 ticks.
+
+No curriculum on the delay: it is two to ten writes long, shorter than what the usual one begins with.
+"""
+
+
+def design_of(row: str) -> Design:
+    """The design behind a row's name. Every tick writes: while the robot is held still, no path would."""
+    memory = ROWS[row]
+    options = memory_options(memory)
+    addressed = small_memory(memory, options).uses_signature
+    return Design(
+        memory=memory,
+        options=options,
+        observation=robot(),
+        action_names=ACTIONS,
+        clock=EveryTicks(1),
+        depth=DEPTH if addressed else 0,
+        window=PathWindow() if row in WINDOWED else None,
+        slots=SLOTS,
+        width=WIDTH,
+        chunk=CHUNK,
+        policy_options={"ensemble_decay": ENSEMBLE_DECAY},
+    )
+
+
+def plain(row: str) -> dict[str, Any]:
+    """A row's design as a summary says it."""
+    design = design_of(row)
+    return {
+        "memory": design.memory,
+        "options": design.options,
+        "depth": design.depth,
+        "window": None if design.window is None else asdict(design.window),
+        "slots": design.slots,
+        "width": design.width,
+        "chunk": design.chunk,
+        "policy": design.policy,
+        "policy_options": dict(design.policy_options),
+        "observation": design.observation.to_dict(),
+        "clock": design.clock.to_dict(),
+    }

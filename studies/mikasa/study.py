@@ -1,0 +1,186 @@
+"""MIKASA-Robo-VLA, a world that others wrote: our trainer and our tick on its tasks, from pixels, in closed loop."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rich.table import Table
+
+from studies import options
+from studies.grid import Figures, Run, parts
+from studies.mikasa.client import MikasaWorld, recordings_there
+from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
+from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, summary_of
+from studies.mikasa.rows import RECIPE, ROWS, plain
+from studies.tables import table
+from studies.worlds.environment import FOLDER, Unavailable
+from trace_memory_ros.measure.accuracy import LEAST
+from trace_memory_ros.measure.statistics import wilson_interval
+
+DEMONSTRATIONS = 250
+QUICK = replace(
+    RECIPE, memory_first=replace(RECIPE.memory_first, stage_steps=50, attempts=1), steps=20, warm_up_steps=5
+)
+QUICK_TASKS, QUICK_ROWS, QUICK_DEMONSTRATIONS, QUICK_EPISODES = ("RememberColor3",), ("none", "gru"), 12, 2
+TOLD = (
+    "memory_first",
+    "held_out_branch_accuracy",
+    "training_episodes",
+    "validation_episodes",
+    "held_out_episodes",
+    "parameters",
+    "joint_cpu_s",
+    "state_bytes",
+    "model_id",
+)
+"""Of each training."""
+PUBLISHED = {
+    "RememberColor3": {"ELMUR": 0.89, "RATE": 0.65, "Diffusion Policy": 0.32},
+    "RememberColor5": {"ELMUR": 0.19, "RATE": 0.13, "Diffusion Policy": 0.10},
+    "RememberColor9": {"ELMUR": 0.23, "RATE": 0.09, "Diffusion Policy": 0.17},
+}
+"""Success as ELMUR's authors report it, of the older tasks of the same names: another simulator, other teachers, more
+demonstrations, larger models. Beside ours for orientation, not to be compared."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Tasks, rows, sizes, and where MIKASA's own Python packages and the recordings go."""
+    options.add_names(parser, "--tasks", TASKS, "tasks")
+    options.add_names(parser, "--rows", ROWS, "rows beside the expert")
+    parser.set_defaults(tasks=QUICK_TASKS)
+    options.add_counts(
+        parser,
+        demonstrations=(
+            DEMONSTRATIONS,
+            "successful demonstrations, of which a sixth is held out and a tenth validates",
+        ),
+        episodes=(EPISODES, f"canonical episodes played, from seed {FIRST_SEED}"),
+        seeds=(1, "training seeds"),
+        memory_steps=(RECIPE.memory_first.stage_steps, "steps of the memory's own phase"),
+        steps=(RECIPE.steps, "steps of memory and policy together"),
+    )
+    parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
+    parser.add_argument(
+        "--packages", type=Path, default=FOLDER / "mikasa", help="environment of the world's packages, made if missing"
+    )
+    parser.add_argument(
+        "--recordings", type=Path, default=options.DEMOS / "mikasa", help="recorded demonstrations, a file a seed"
+    )
+
+
+def run(
+    out_dir: Path,
+    quick: bool,
+    tasks: tuple[str, ...],
+    rows: tuple[str, ...],
+    demonstrations: int,
+    episodes: int,
+    seeds: int,
+    memory_steps: int,
+    steps: int,
+    report: bool,
+    packages: Path,
+    recordings: Path,
+) -> Figures:
+    """Record, train and play what is missing; what is kept is not done again.
+
+    quick: one task, two rows, a dozen demonstrations, two episodes.
+    """
+    first = replace(RECIPE.memory_first, stage_steps=memory_steps)
+    recipe = replace(RECIPE, memory_first=first, steps=steps)
+    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, recipe)
+    if quick:
+        sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, QUICK
+        plan = MikasaPlan(out_dir, recordings, *sizes)
+    if not report:
+        try:
+            with MikasaWorld(packages) as world:
+                carry_out(plan, world)
+        except Unavailable as error:
+            return {"skipped": str(error)}
+    return figures_of(plan)
+
+
+def figures_of(plan: MikasaPlan) -> Figures:
+    """What is there of the plan."""
+    return {
+        "demonstrations": plan.demonstrations,
+        "episodes": plan.episodes,
+        "first_canonical_seed": FIRST_SEED,
+        "decision_ticks": "annotated: the first tick at which the benchmark shows the choices",
+        "labelled": "single-task imitation",
+        "tasks": {task: _task(plan, task) for task in plan.tasks},
+        "failed": {f"{run}": why for run in plan.runs() if (why := plan.store(run).failure)},
+        "rows": {row: plain(row) for row in plan.rows},
+        "recipe": plan.recipe.to_dict(),
+        "published": {task: PUBLISHED[task] for task in plan.tasks if task in PUBLISHED},
+    }
+
+
+def _task(plan: MikasaPlan, task: str) -> Figures:
+    files = recordings_there(plan.recordings, task, plan.demonstrations)
+    rows = {row: _row(plan, task, row) for row in (EXPERT, *plan.rows)}
+    return {"recordings": summary_of(files), "rows": {row: found for row, found in rows.items() if found}}
+
+
+def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
+    """Successes over all seeds' canonical episodes, and what the trainings found; None where nothing was played."""
+    stores = [plan.store(Run(task, row, seed)) for seed in range(1 if row == EXPERT else plan.seeds)]
+    played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", {})]
+    if not played:
+        return None
+    found: Figures = {
+        "success": _share([one["success"] for one in played]),
+        "success_at_end": _share([one["success_at_end"] for one in played]),
+        "steps": sum(one["steps"] for one in played) / len(played),
+    }
+    trained = parts(stores, "training")
+    if trained:
+        found["runs"] = len(trained)
+        found |= {name: [one[name] for one in trained] for name in TOLD}
+        found["writes"] = sum(one["writes"] for one in played) / len(played)
+    return found
+
+
+def _share(successes: list[bool]) -> Figures:
+    right, count = sum(successes), len(successes)
+    return {"right": right, "count": count, "share": right / count, "ci95": list(wilson_interval(right, count))}
+
+
+def tables(figures: Figures) -> Iterator[Table | str]:
+    """A table per task, a row a memory; what others report beside it."""
+    if reason := figures.get("skipped"):
+        yield f"skipped: {reason}"
+        return
+    for task, found in figures["tasks"].items():
+        made = found["recordings"]
+        yield table(
+            f"{task}: canonical episodes solved; single-task imitation of {figures['demonstrations']} demonstrations "
+            f"(recorded {made['recorded']}, failed {made['failed']})",
+            ["row", "success", "at the end", "held-out decisions, memory alone", "with the policy", "steps"],
+            [[row, *_cells(one)] for row, one in found["rows"].items()],
+        )
+        if others := figures["published"].get(task):
+            told = ", ".join(f"{name} {value:.2f}" for name, value in others.items())
+            yield f"another regime, the older task of that name as ELMUR's authors report it: {told}"
+    yield from (f"{name}: {why}" for name, why in figures["failed"].items())
+
+
+def _cells(found: Figures) -> list[str]:
+    alone = [one and one["held_out"] for one in found.get("memory_first", [])]
+    whole = found.get("held_out_branch_accuracy", [])
+    shares = [_told(found[name]) for name in ("success", "success_at_end")]
+    return [*shares, _accuracies(alone), _accuracies(whole), f"{found['steps']:.1f}"]
+
+
+def _told(share: Figures) -> str:
+    low, high = share["ci95"]
+    few = "" if share["count"] >= LEAST else ", too few to tell"
+    return f"{share['right']}/{share['count']} ({low:.2f} to {high:.2f}{few})"
+
+
+def _accuracies(found: list[Figures | None]) -> str:
+    return ", ".join(f"{one['right']}/{one['count']}" for one in found if one)

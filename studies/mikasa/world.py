@@ -1,0 +1,169 @@
+"""MIKASA-Robo-VLA's environments, under the Python of their environment: one episode at a time.
+
+Served by `studies.worlds.server`; requests: `describe` a task, `record` a demonstration into a file, `check` the
+expert without pictures, `begin` an episode and `act` in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import mikasa_robo_suite.vla.memory_envs  # noqa: F401  registers the environments
+import numpy as np
+import torch
+from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS, apply_mikasa_vla_wrappers
+from mikasa_robo_suite.vla.utils.wrappers import StateOnlyTensorToDictWrapper
+from numpy.typing import NDArray
+
+from studies.mikasa.expert import disturbed, towards
+from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ, environment_id
+
+# The renderer's code waits for a GPU even where there is none.
+torch.cuda.synchronize = lambda *_: None
+torch.set_num_threads(1)
+
+
+class Step(NamedTuple):
+    """What is seen at a tick and done there, and what the action led to.
+
+    shown: the benchmark's observation. offset_m `(3,)`: of the true target from the hand.
+    """
+
+    shown: Any
+    offset_m: NDArray[np.float64]
+    action: NDArray[np.float32]
+    success: bool
+    done: bool
+
+
+def make(task: str, pictures: bool = True) -> gym.Env:
+    """The canonical environment of a task, with its wrappers; without `pictures` nothing is rendered."""
+    name = environment_id(task)
+    kind = {"obs_mode": "rgb", "render_mode": "all"} if pictures else {"obs_mode": "state", "render_mode": None}
+    env = gym.make(
+        name,
+        num_envs=1,
+        control_mode="pd_ee_delta_pose",
+        reward_mode="normalized_dense",
+        sim_backend="cpu",
+        # Without pictures too: a process that began with no renderer gets none later.
+        render_backend="cpu",
+        **kind,
+    )
+    if pictures:
+        return apply_mikasa_vla_wrappers(env, include_overlays=False)
+    curriculum = VLA_WRAPPER_CONFIGS[name].curriculum_wrapper
+    env = StateOnlyTensorToDictWrapper(env)
+    return env if curriculum is None else curriculum(env)
+
+
+def phases(env: gym.Env) -> tuple[int, int]:
+    """The tick at which the cue is gone, and that at which the answer is asked: the first that shows the choices."""
+    cue, empty = (int(getattr(env.unwrapped, f"{name}_steps_per_env")[0]) for name in ("cue", "empty"))
+    return cue, cue + empty
+
+
+def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> Iterator[Step]:
+    """The expert's episode, from a reset to its last step; it waits until the answer is asked."""
+    shown, info = env.reset(seed=seed)
+    _, asked = phases(env)
+    tick, done = 0, False
+    while not done:
+        offset = info["obj_to_goal_pos"][0].numpy().astype(np.float64)
+        action = towards(offset) if tick >= asked else np.zeros(7, np.float32)
+        executed = action if noise is None or tick < asked else disturbed(action, offset, noise)
+        seen = shown
+        shown, _, terminated, truncated, info = env.step(torch.from_numpy(executed)[None])
+        done = bool(terminated) or bool(truncated)
+        yield Step(seen, offset, action, bool(info["success"]), done)
+        tick += 1
+
+
+def place_of_target(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[int, int]:
+    """Which of the choices is right, counted from the lowest y, and how many there are."""
+    target = float(hand[1] + offset_m[1])
+    choices = [float(pose[0, 1]) for pose in env.unwrapped.initial_poses.values()]
+    return int(np.argmin(np.abs(np.sort(choices) - target))), len(choices)
+
+
+class Server:
+    """One task's environment, and the episode that is being played in it."""
+
+    def __init__(self, world: Any) -> None:
+        self._made: dict[tuple[str, bool], gym.Env] = {}
+        self._env: gym.Env | None = None
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what a request asks for."""
+        found: dict[str, Any] = getattr(self, f"do_{request.pop('do')}")(**request)
+        return found
+
+    def do_describe(self, task: str) -> dict[str, Any]:
+        env = self._of(task)
+        return {
+            "steps": int(env.max_episode_steps),
+            "rate_hz": int(env.unwrapped.control_freq),
+            "expected_rate_hz": RATE_HZ,
+            "actions": int(np.prod(env.action_space.shape)),
+            "instruction": str(env.unwrapped.LANGUAGE_INSTRUCTION),
+        }
+
+    def do_record(self, task: str, seed: int, file: str) -> dict[str, Any]:
+        env, noise = self._of(task), np.random.default_rng([seed, 1])
+        steps = list(demonstrate(env, seed, noise))
+        cue, asked = phases(env)
+        success = any(step.success for step in steps)
+        found: dict[str, Any] = {"seed": seed, "success": success, "success_at_end": steps[-1].success}
+        if success:
+            seen = [_parts(step.shown) for step in steps]
+            answer, choices = place_of_target(env, seen[asked][1], steps[asked].offset_m)
+            found |= {name: np.stack([pictures[c] for pictures, _ in seen]) for c, name in enumerate(CAMERAS)}
+            found |= {"proprio": np.stack([proprio for _, proprio in seen])}
+            found |= {"actions": np.stack([step.action for step in steps])}
+            found |= {"cue_gone": cue, "asked": asked, "answer": answer, "choices": choices}
+        # In one move: an interrupted recording leaves no file that looks whole.
+        np.savez_compressed(f"{file}.partial.npz", **found)
+        Path(f"{file}.partial.npz").replace(file)
+        return {"success": success, "steps": len(steps)}
+
+    def do_check(self, task: str, seed: int) -> dict[str, Any]:
+        env = self._of(task, pictures=False)
+        steps = list(demonstrate(env, seed, None))
+        return {"success": any(s.success for s in steps), "at_end": steps[-1].success, "steps": len(steps)}
+
+    def do_begin(self, task: str, seed: int) -> dict[str, Any]:
+        self._env = self._of(task)
+        shown, _ = self._env.reset(seed=seed)
+        cue, asked = phases(self._env)
+        return {**_sent(shown), "cue_gone": cue, "asked": asked}
+
+    def do_act(self, action: list[float]) -> dict[str, Any]:
+        assert self._env is not None
+        given = torch.tensor([action], dtype=torch.float32).clamp(-1.0, 1.0)
+        shown, _, terminated, truncated, info = self._env.step(given)
+        return {**_sent(shown), "success": bool(info["success"]), "done": bool(terminated) or bool(truncated)}
+
+    def _of(self, task: str, pictures: bool = True) -> gym.Env:
+        key = task, pictures
+        if key not in self._made:
+            for env in self._made.values():
+                env.close()
+            self._made = {key: make(task, pictures)}
+        return self._made[key]
+
+
+def _parts(shown: Any) -> tuple[list[NDArray[np.uint8]], NDArray[np.float32]]:
+    """Pictures `(128, 128, 3)` by camera, and what is shown of the robot; nothing else of an observation is taken."""
+    rgb = shown["rgb"][0].numpy()
+    proprio = shown["proprio"][0].numpy().astype(np.float32)
+    assert len(proprio) == len(PROPRIO) and rgb.shape[-1] == 3 * len(CAMERAS)
+    return [np.ascontiguousarray(rgb[..., 3 * c : 3 * c + 3]) for c in range(len(CAMERAS))], proprio
+
+
+def _sent(shown: Any) -> dict[str, Any]:
+    pictures, proprio = _parts(shown)
+    return {"pictures": [base64.b64encode(p.tobytes()).decode() for p in pictures], "proprio": proprio.tolist()}

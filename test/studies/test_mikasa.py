@@ -1,0 +1,223 @@
+"""MIKASA: recordings as demonstrations, what is kept and gone on with, a small training and its loop, skipping."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from studies.mikasa import driver, names, study
+from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
+from studies.mikasa.expert import ABOVE, disturbed, towards
+from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX
+from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, split
+from studies.mikasa.robot import Recorded, Seen, robot
+from studies.mikasa.rows import RECIPE, ROWS, design_of
+from studies.worlds.environment import FOLDER, Unavailable
+from trace_memory_ros.observation.config import ObservationConfig
+
+ROOT = Path(__file__).parents[2]
+TASK = "RememberColor3"
+TICKS, CUE_GONE, ASKED = 12, 2, 4
+SMALL = replace(
+    RECIPE,
+    memory_first=replace(RECIPE.memory_first, stage_steps=2, check_steps=2, attempts=1),
+    steps=2,
+    warm_up_steps=1,
+)
+
+
+def shown(seed: int, tick: int) -> Seen:
+    """Grey pictures that are the same until the choices come, and a hand that points down."""
+    rng = np.random.default_rng([seed, max(tick, ASKED)])
+    pictures = {name: np.full((PX, PX, 3), rng.integers(256), np.uint8) for name in CAMERAS}
+    proprio = np.array([0.1, 0.01 * tick, 0.3, np.pi - 0.1 if tick % 2 else 0.1 - np.pi, 0.0, 0.0, 0.04])
+    return Seen(pictures, proprio.astype(np.float32))
+
+
+def write_recording(file: Path, seed: int, success: bool = True) -> None:
+    """A recording as the world writes it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    found = {"seed": seed, "success": success, "success_at_end": success}
+    if success:
+        seen = [shown(seed, tick) for tick in range(TICKS)]
+        found |= {name: np.stack([one.pictures[name] for one in seen]) for name in CAMERAS}
+        actions = np.zeros((TICKS, len(ACTIONS)), np.float32)
+        actions[ASKED:, 1] = seed % 3 - 1.0
+        found |= {"proprio": np.stack([one.proprio for one in seen]), "actions": actions}
+        found |= {"cue_gone": CUE_GONE, "asked": ASKED, "answer": seed % 3, "choices": 3}
+    np.savez_compressed(file, **found)
+
+
+class Shown(MikasaWorld):
+    """A world without a simulator: an episode shows what its seed says and succeeds at the tick before the last."""
+
+    def __init__(self, failing: tuple[int, ...] = ()) -> None:
+        self.failing, self.made, self.acted, self.seed = failing, [], [], 0
+
+    def record(self, task: str, seed: int, file: Path) -> None:
+        self.made.append(seed)
+        write_recording(file, seed, seed not in self.failing)
+
+    def check(self, task: str, seed: int) -> dict:
+        return {"success": True, "at_end": seed == FIRST_SEED, "steps": TICKS}
+
+    def start(self, task: str, seed: int) -> Seen:
+        self.seed, self.acted = seed, []
+        return shown(seed, 0)
+
+    def move(self, action) -> Acted:
+        self.acted.append(action)
+        tick = len(self.acted)
+        return Acted(shown(self.seed, tick), tick == TICKS - 1, tick == TICKS)
+
+
+def test_names_are_the_benchmarks() -> None:
+    assert names.environment_id("RememberColor3-Long") == "RememberColor3-Long-VLA-v0"
+    assert len(set(names.TASKS)) == len(names.TASKS) >= 12
+    assert set(study.PUBLISHED) <= set(names.TASKS)
+
+
+def test_a_recording_is_a_demonstration_with_its_decision(tmp_path: Path) -> None:
+    write_recording(tmp_path / "5.npz", 5)
+    demo = Recorded(tmp_path / "5.npz").demonstration(TASK, robot())
+    assert (demo.ticks, demo.decision_ticks, demo.answers) == (TICKS, (ASKED,), (2,))
+    assert demo.actions.shape == (TICKS, len(ACTIONS)) and demo.actions[ASKED, 1] == 1.0
+    assert {name: frames[0].shape for name, frames in demo.images.items()} == dict.fromkeys(CAMERAS, (64, 64, 3))
+    assert demo.stamps_ns[1] - demo.stamps_ns[0] == 50_000_000
+    # The benchmark's roll jumps from one end of its range to the other; the state's does not.
+    np.testing.assert_allclose(np.abs(np.diff(demo.state[:, PROPRIO.index("roll")])), 0.2, atol=1e-5)
+
+
+def test_a_failed_recording_teaches_nothing(tmp_path: Path) -> None:
+    write_recording(tmp_path / "0.npz", 0, success=False)
+    with pytest.raises(ValueError, match="the expert failed"):
+        Recorded(tmp_path / "0.npz").demonstration(TASK, robot())
+
+
+def test_the_robot_is_described_by_data() -> None:
+    config = robot()
+    assert config.camera_names == CAMERAS and config.state_dim == len(PROPRIO)
+    assert config.state_units == ("m", "m", "m", "rad", "rad", "rad", "m")
+    assert ObservationConfig.from_dict(config.to_dict()) == config
+    assert not any(config.channel_moved_by(name) for name in ACTIONS)
+
+
+def test_recording_goes_on_where_it_was_and_failures_are_counted(tmp_path: Path) -> None:
+    first, second = Shown(failing=(1,)), Shown(failing=(1,))
+    assert [one.success for one in recorded(first, tmp_path, TASK, 2)] == [True, False, True]
+    assert sum(one.success for one in recorded(second, tmp_path, TASK, 4)) == 4
+    assert (first.made, second.made) == ([0, 1, 2], [3, 4])
+    assert len(recordings_there(tmp_path, TASK, 3)) == 4 and recordings_there(tmp_path, "RememberShape3", 3) == []
+
+
+def test_an_expert_that_fails_ends_the_recording(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="solved 0 of 20"):
+        list(recorded(Shown(failing=tuple(range(100))), tmp_path, TASK, 2))
+
+
+def test_the_expert_moves_towards_the_target_and_is_left_alone_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    far, near = np.array([0.0, 0.3, -0.2]), np.array([0.0, 0.01, 0.0]) - ABOVE
+    np.testing.assert_allclose(towards(far), [0, 1, -1, 0, 0, 0, 0])
+    np.testing.assert_allclose(towards(near)[:3], [0, 0.06, 0], atol=1e-6)
+    moved = disturbed(towards(far), far, rng)
+    assert (moved[:3] != towards(far)[:3]).any() and not moved[3:].any() and abs(moved).max() <= 1.0
+    np.testing.assert_array_equal(disturbed(towards(near), near, rng), towards(near))
+
+
+def test_splits_share_nothing_and_hold_all() -> None:
+    parts = split(list(range(60)))
+    assert [len(part) for part in parts] == [44, 6, 10] and sorted(one for part in parts for one in part) == list(
+        range(60)
+    )
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_rows_differ_in_their_memory_alone(row: str) -> None:
+    design, other = design_of(row), design_of("gru")
+    as_other = {name: getattr(other, name) for name in ("memory", "options", "depth", "window")}
+    assert replace(design, **as_other) == other
+
+
+def plan_of(folder: Path, **changes) -> MikasaPlan:
+    plan = MikasaPlan(folder / "out", folder / "recordings", (TASK,), ("gru",), 1, 12, 2, SMALL)
+    return replace(plan, **changes)
+
+
+def test_another_recipe_or_number_of_demonstrations_is_another_training(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    others = plan_of(tmp_path, demonstrations=13), plan_of(tmp_path, recipe=RECIPE), plan_of(tmp_path, episodes=3)
+    folders = [one.folder(one.runs()[1]) for one in (plan, *others)]
+    # More episodes are played by the same checkpoint.
+    assert len(set(folders)) == 3 and folders[0] == folders[3]
+    assert list(plan.canonical_seeds()) == [4242424242, 4242424243]
+
+
+def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    carry_out(plan, Shown())
+    assert study.figures_of(plan)["failed"] == {}
+    made = {file: file.stat().st_mtime_ns for file in (tmp_path / "out").rglob("*.*")}
+    world = Shown()
+    carry_out(replace(plan, episodes=3), world)
+    assert world.made == [] and len(world.acted) == TICKS and len(world.acted[0]) == len(ACTIONS)
+    assert all(file.stat().st_mtime_ns == made[file] for file in made)
+    figures = study.figures_of(replace(plan, episodes=3))
+    found = figures["tasks"][TASK]
+    assert found["recordings"] == {"recorded": 12, "failed": 0, "cue_gone_ticks": [2, 2], "asked_ticks": [4, 4]}
+    gru, expert = found["rows"]["gru"], found["rows"][EXPERT]
+    assert (gru["success"]["right"], gru["success_at_end"]["right"], gru["writes"]) == (3, 0, TICKS)
+    assert (expert["success"]["count"], expert["success_at_end"]["right"]) == (3, 1)
+    assert gru["memory_first"][0]["held_out"]["count"] == gru["held_out_episodes"][0] == 2
+    shown_table, published = list(study.tables(figures))
+    assert "too few to tell" in next(iter(shown_table.columns[1].cells)) and "ELMUR 0.89" in published
+
+
+def test_pictures_come_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = shown(3, 0)
+    sent = {
+        "pictures": [base64.b64encode(seen.pictures[name].tobytes()).decode() for name in CAMERAS],
+        "proprio": seen.proprio.tolist(),
+    }
+    world = Shown()
+    monkeypatch.setattr(world, "_ask", lambda what, **request: {**sent, "success": True, "done": False}, raising=False)
+    acted = MikasaWorld.move(world, [0.0] * len(ACTIONS))
+    assert (acted.success, acted.done) == (True, False)
+    for name in CAMERAS:
+        np.testing.assert_array_equal(acted.seen.pictures[name], seen.pictures[name])
+    np.testing.assert_array_equal(acted.seen.proprio, seen.proprio)
+
+
+def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where a folder should be")
+    sizes = {"demonstrations": 2, "episodes": 1, "seeds": 1, "memory_steps": 2, "steps": 2}
+    paths = {"packages": tmp_path / "taken" / "mikasa", "recordings": tmp_path}
+    figures = study.run(tmp_path, True, (TASK,), ("gru",), **sizes, report=False, **paths)
+    (line,) = study.tables(figures)
+    assert "python -m venv failed" in line
+
+
+def test_a_system_without_debians_packages_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VK_ICD_FILENAMES", raising=False)
+    monkeypatch.setattr(driver, "shutil", SimpleNamespace(which=lambda name: None))
+    with pytest.raises(Unavailable, match="set VK_ICD_FILENAMES"):
+        driver.variables(tmp_path / "vulkan")
+    monkeypatch.setenv("VK_ICD_FILENAMES", "/somewhere/lvp_icd.json")
+    assert driver.variables(tmp_path / "vulkan") == {}
+
+
+@pytest.mark.skipif(
+    not all((ROOT / FOLDER / name / "complete").exists() for name in ("mikasa", "vulkan")),
+    reason="needs the packages and the driver of `trace-memory bench mikasa`",
+)
+def test_the_expert_solves_canonical_episodes() -> None:
+    with MikasaWorld(ROOT / FOLDER / "mikasa") as world:
+        assert world.task(TASK)["steps"] == 25
+        assert all(world.check(TASK, FIRST_SEED + k)["success"] for k in range(3))
+        seen = world.start(TASK, FIRST_SEED)
+        assert set(seen.pictures) == set(CAMERAS) and seen.proprio.shape == (len(PROPRIO),)
