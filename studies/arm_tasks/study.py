@@ -16,8 +16,8 @@ from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.tables import table
 from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
-from trace_memory_ros.arm.demonstrations import collect
-from trace_memory_ros.arm.design import arm_design
+from trace_memory_ros.arm.demonstrations import collect_splits
+from trace_memory_ros.arm.design import arm_design, arm_recipe
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
@@ -35,21 +35,37 @@ TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class TasksPlan(Plan):
-    """The grid. pairs: held-out scenes, each with all its twins. recipe: its first phase is what is trained."""
+    """The grid. scenes: that are learned from. pairs: held-out scenes, each with all its twins. first: how a memory is
+    trained; None for as the task's own recipe says.
+    """
 
-    recipe: Recipe
+    scenes: int
+    first: MemoryFirst | None = None
+
+    def recipe_of(self, task: str) -> Recipe:
+        """How a task is trained; its first phase is all that is."""
+        usual = arm_recipe(task, "act")
+        first = self.first or replace(usual.memory_first, attempts=1)
+        return replace(usual, pairs=self.scenes, held_out_pairs=self.pairs, memory_first=first)
 
     def trained_by(self, run: Run) -> object:
         """Mechanism and recipe; the oracle has none."""
         if run.row == ORACLE:
             return [SCHEMA]
         design = row_design(run.row)
-        return [SCHEMA, self.recipe.to_dict(), design.memory, dict(design.options), design.depth, str(design.window)]
+        return [
+            SCHEMA,
+            self.recipe_of(run.task).to_dict(),
+            design.memory,
+            dict(design.options),
+            design.depth,
+            str(design.window),
+        ]
 
     def settings(self) -> Figures:
         """What figures depend on besides the training."""
@@ -90,12 +106,16 @@ def run(
 
     quick: one seed, a coarse clock less, few steps and one attempt.
     """
-    recipe = Recipe(pairs=scenes, held_out_pairs=held_out, memory_first=MemoryFirst(attempts=1))
-    if quick:
-        first = MemoryFirst(clock_factors=(16.0, 4.0, 1.0), stage_steps=150, settle_steps=25, attempts=1)
-        recipe, seeds = replace(recipe, memory_first=first), 1
+    short = MemoryFirst(clock_factors=(16.0, 4.0, 1.0), stage_steps=150, settle_steps=25, attempts=1)
     plan = TasksPlan(
-        tasks=task, rows=rows, seeds=tuple(range(seeds)), pairs=held_out, recipe=recipe, out_dir=out_dir, demos=demos
+        tasks=task,
+        rows=rows,
+        seeds=(0,) if quick else tuple(range(seeds)),
+        pairs=held_out,
+        scenes=scenes,
+        first=short if quick else None,
+        out_dir=out_dir,
+        demos=demos,
     )
     if not report:
         do(partial(carry_out, plan), plan.runs(), plan.run_folder, workers)
@@ -106,7 +126,7 @@ def run(
         "signature_depth": DEPTH,
         "tasks": {name: {row: figures_of(plan, name, row) for row in rows} for name in task},
         "failed": {f"{t} {r}": why for t in task for r in rows if (why := plan.failures(t, r))},
-        "recipe": plan.recipe.to_dict(),
+        "recipes": {name: plan.recipe_of(name).to_dict() for name in task},
     }
 
 
@@ -132,8 +152,8 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
 
 def measure(plan: TasksPlan, run: Run) -> Figures:
     """Right decisions of each held-out episode, None where all twins answer alike, after the memory-first phase."""
-    design, recipe = row_design(run.row), plan.recipe
-    scenes = list(collect(run.task, recipe.all_seeds, design.observation, plan.demos))
+    design, recipe = row_design(run.row), plan.recipe_of(run.task)
+    scenes = list(collect_splits(run.task, recipe, design.observation, plan.demos))
     data = build.prepare(design, *recipe.by_split(scenes))
     assert data.held_out is not None
     agent = new_agent(design, data, run.seed)

@@ -23,7 +23,7 @@ SCHEMA = 1
 IMAGE_PX = 224
 FRAME_S = 0.8
 """Between two pictures, which makes thirty an episode: every one that a memory might need passes its eyes once."""
-PAIRS, CHOOSING, TESTED = 40, 16, 20
+PAIRS, CHOOSING, TESTED = 60, 16, 20
 """Counterfactual pairs that are learned from, that restarts look at, and that are reported."""
 CHOOSING_SEED, TESTED_SEED = 100_000, 120_000
 DEPTH = 2

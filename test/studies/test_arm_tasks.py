@@ -46,10 +46,11 @@ def test_rows_and_tasks_of_a_run_have_folders_of_their_own(tmp_path: Path) -> No
         rows=(*study.CONTROLS, study.ORACLE),
         seeds=(0,),
         pairs=1,
-        recipe=study.Recipe(),
+        scenes=5,
         out_dir=tmp_path,
         demos=tmp_path,
     )
     folders = {plan.run_folder(run) for run in plan.runs()}
     assert len(folders) == len(plan.runs()) == len(WATCHED_TASKS) * 5
+    assert plan.recipe_of("cups").memory_first.reads < plan.recipe_of("colour").memory_first.reads
     assert Store(plan.run_folder(Run("cups", "gru", 0))).read("figures") is None
