@@ -1,4 +1,4 @@
-"""What `bench detail` compares: image sizes, eyes, memories and ways to augment, on two tasks with small cues."""
+"""What `bench detail` compares: image sizes, eyes, memories and ways to augment, on tasks with small cues."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.vision import weights
 from trace_memory_ros.vision.config import BackboneConfig
 
-TASKS = DETAIL_TASKS
+TASKS = (*DETAIL_TASKS, "match")
 SCHEMA = 1
 IMAGE_PX = 224
 FRAME_S = 0.8
 """Between two pictures, which makes thirty an episode: every one that a memory might need passes its eyes once."""
 PAIRS, CHOOSING, TESTED = 60, 16, 20
-"""Counterfactual pairs that are learned from, that restarts look at, and that are reported."""
+"""Scenes, each with all its twins, that are learned from, that restarts look at, and that are reported."""
 CHOOSING_SEED, TESTED_SEED = 100_000, 120_000
 DEPTH = 2
 WINDOWS = {"trace": PathWindow()}

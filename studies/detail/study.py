@@ -27,6 +27,7 @@ from studies.detail.plan import (
 from studies.detail.training import measure, seeds_of
 from studies.grid import Figures, do, parts
 from studies.tables import table, with_interval
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.measure.statistics import wilson_interval
 
 __all__ = ["add_options", "run", "tables"]
@@ -72,13 +73,15 @@ def run(
 
 def figures_of(plan: DetailPlan) -> Figures:
     """Of every task and row the decisions of all seeds together and of each, and what the table was made with."""
-    training, choosing, tested = (2 * len(seeds) for seeds in seeds_of(plan))
+    scenes = dict(zip(("training", "choosing", "tested"), map(len, seeds_of(plan)), strict=True))
+    twins = {task: task_of(task).choices for task in plan.tasks}
     return {
-        "episodes": {"training": training, "choosing": choosing, "tested": tested},
+        "scenes": scenes,
+        "twins": twins,
         "image_px": IMAGE_PX,
         "frame_s": FRAME_S,
         "phase": "memory first",
-        "chance": 0.5,
+        "chance": {task: 1 / count for task, count in twins.items()},
         "recipe": plan.recipe.to_dict(),
         "augmentation": {name: vars(strength) for name, strength in STRENGTHS.items()},
         "tasks": {task: {row: _cell(plan, task, row) for row in plan.rows} for task in plan.tasks},
@@ -104,10 +107,12 @@ def _cell(plan: DetailPlan, task: str, row: str) -> dict[str, Any]:
 
 def tables(figures: Figures) -> Iterator[Table | str]:
     """Branch accuracy by eyes and memory, and what a training took."""
-    counts = figures["episodes"]
+    counts = figures["scenes"]
+    chances = ", ".join(f"{task} {chance:.2g}" for task, chance in figures["chance"].items())
     yield (
-        f"held-out decisions, chance 0.5; {counts['training']} training episodes, {counts['choosing']} for restarts, "
-        f"{counts['tested']} reported, the same for every seed; memory-first phase alone"
+        f"held-out decisions, chance {chances}; {counts['training']} training scenes with all their twins, "
+        f"{counts['choosing']} for restarts, {counts['tested']} reported, the same for every seed; memory-first phase "
+        "alone"
     )
     columns = ("eyes; memory", *figures["tasks"], "training accuracy", "steps", "CPU s")
     first = next(iter(figures["tasks"].values()))
