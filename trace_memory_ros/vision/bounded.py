@@ -5,16 +5,40 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from math import ceil
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
+from torch.overrides import TorchFunctionMode
 
 SPARE_NUMBERS, SPARE_MODULES = 2**22, 512
 """What a network may have beyond its file: buffers that are computed, layers without weights."""
 BACKBONE_NUMBERS, BACKBONE_MODULES = 2**31, 2**16
 """What it may have with a backbone of another library: whole before its end is cut off, or with a file of its own."""
+ELEMENTWISE = frozenset(
+    [
+        "add",
+        "cos",
+        "div",
+        "exp",
+        "log",
+        "mul",
+        "neg",
+        "pow",
+        "remainder",
+        "sin",
+        "sub",
+        "where",
+        "__eq__",
+        "__floordiv__",
+        "__pow__",
+        "__rpow__",
+        "__rsub__",
+    ]
+)
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -34,6 +58,7 @@ def outline(
         with (
             warnings.catch_warnings(),
             torch.device("meta"),
+            _ShapesAlone(),
             _at_most(given, what, backbone),
         ):
             warnings.simplefilter("ignore", UserWarning)  # weights that are read into an outline go nowhere
@@ -42,6 +67,32 @@ def outline(
         if "overflow" in str(error) or "too large" in str(error):
             raise TooLarge(f"{what} cannot be as large as its configuration says: {error}") from error
         return None
+
+
+class _ShapesAlone(TorchFunctionMode):
+    """Shapes of first numbers and of arithmetic with them, on `meta`; what is not known here is left to PyTorch.
+
+    PyTorch works these out in Python, and imports its compiler for it: longer than all else of loading a checkpoint.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, given = getattr(func, "__name__", ""), kwargs or {}
+        if name in ELEMENTWISE:
+            tensors = [one for one in args if isinstance(one, Tensor)]
+            shape = np.broadcast_shapes(*(one.shape for one in tensors))
+            return torch.empty(shape, dtype=tensors[-1].dtype)
+        if name == "mul_":
+            return args[0]
+        if "out" in given:
+            return given["out"]
+        if name == "randn":
+            return torch.empty(*args, **given)
+        if name == "eye":
+            return torch.empty(args[0], args[-1], **given)
+        if name == "arange" and not {"start", "end", "step"} & given.keys():
+            begin, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+            return torch.empty(ceil((end - begin) / step), **given)
+        return func(*args, **given)
 
 
 @contextmanager
