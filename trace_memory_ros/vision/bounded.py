@@ -18,27 +18,11 @@ SPARE_NUMBERS, SPARE_MODULES = 2**22, 512
 """What a network may have beyond its file: buffers that are computed, layers without weights."""
 BACKBONE_NUMBERS, BACKBONE_MODULES = 2**31, 2**16
 """What it may have with a backbone of another library: whole before its end is cut off, or with a file of its own."""
-ELEMENTWISE = frozenset(
-    [
-        "add",
-        "cos",
-        "div",
-        "exp",
-        "log",
-        "mul",
-        "neg",
-        "pow",
-        "remainder",
-        "sin",
-        "sub",
-        "where",
-        "__eq__",
-        "__floordiv__",
-        "__pow__",
-        "__rpow__",
-        "__rsub__",
-    ]
-)
+ELEMENTWISE = {
+    "add", "cos", "div", "exp", "log", "mul", "neg", "pow", "remainder", "sin", "sub", "where", "__eq__",
+    "__floordiv__", "__pow__", "__rpow__", "__rsub__",
+}  # fmt: skip
+"""Operations of which a result has its arguments' shape, broadcast."""
 Network = TypeVar("Network", bound=nn.Module)
 
 
