@@ -17,7 +17,14 @@ from rosbags.highlevel import AnyReader
 
 from trace_memory_ros.arm.demo.cell import CellResult, DemoFailed, Surroundings, run_cell
 from trace_memory_ros.arm.demo.observer import TOPICS, EpisodeObserver, branch_moments, moments
-from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, PlannedEpisode, lockstep_cells, realtime_cells
+from trace_memory_ros.arm.demo.plan import (
+    CellPlan,
+    DemoOptions,
+    PlannedEpisode,
+    lockstep_cells,
+    realtime_cells,
+    usual_memories,
+)
 from trace_memory_ros.arm.demo.results import EpisodeResult, Mode
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.sim.scenario import Scenario
@@ -60,6 +67,14 @@ def test_another_policy_has_checkpoints_of_its_own(shelf: Path) -> None:
     assert [cell.checkpoint.name for cell in cells] == ["colour_trace_diffusion"]
     with pytest.raises(ValueError, match=r"colour_none_diffusion.*train colour --memory none --policy diffusion --out"):
         lockstep_cells(options(shelf, memories=("none",), **wanted))
+
+
+def test_memories_with_weights_for_all_tasks_are_compared(shelf: Path) -> None:
+    assert usual_memories(("origin", "colour"), "act", shelf) == ("trace", "none")
+    (shelf / "cups_gru").mkdir()
+    assert usual_memories(("cups",), "act", shelf) == ("gru",)
+    assert usual_memories(("cups", "origin"), "act", shelf) == ("trace", "gru", "none")
+    assert usual_memories(("colour",), "diffusion", shelf) == ("trace", "none")
 
 
 @pytest.mark.parametrize(

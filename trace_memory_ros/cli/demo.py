@@ -18,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--episodes", type=int, default=4, help="episodes per task and memory, even (default: 4)")
     parser.add_argument("--task", default="origin,colour", help="tasks, comma-separated (default: origin,colour)")
     parser.add_argument(
-        "--memory", help="memories, comma-separated (default: trace,gru,none; with another policy trace,none)"
+        "--memory", help="memories, comma-separated (default: of trace, gru and none those with weights for the tasks)"
     )
     parser.add_argument("--policy", default="act", help="policy family: act or diffusion (default: act)")
     parser.add_argument("--pause-seconds", type=float, default=60.0, help="pause between cue and branch (default: 60)")
@@ -43,12 +43,13 @@ def run(args: argparse.Namespace) -> int:
 
     from trace_memory_ros.arm.demo.acceptance import criteria
     from trace_memory_ros.arm.demo.console import Display, print_results
+    from trace_memory_ros.arm.demo.plan import usual_memories
     from trace_memory_ros.arm.demo.report import write_report
     from trace_memory_ros.arm.demo.run import DemoFailed, run_demo
     from trace_memory_ros.files import outputs
     from trace_memory_ros.measure.summary import write_summary
 
-    args.memory = args.memory or ("trace,gru,none" if args.policy == "act" else "trace,none")
+    args.memory = args.memory or ",".join(usual_memories(_names(args.task), args.policy, args.weights))
     outputs.claim(args.out, "trace-memory demo")
     console = Console()
     try:

@@ -1,4 +1,4 @@
-"""What the demo must show, line by line: the figure, its limit, and whether it was met."""
+"""What the demo must show of its first memory, line by line: the figure, its limit, and whether it was met."""
 
 from __future__ import annotations
 
@@ -48,9 +48,15 @@ def criteria(result: DemoResult) -> tuple[Criterion, ...]:
     return (*_branches(result), *_pauses(result), _latency(result), _ticks(result))
 
 
+def _shown(result: DemoResult) -> str:
+    """The memory that the demo is about: the first, unless it is none."""
+    return "" if result.memories[0] == "none" else result.memories[0]
+
+
 def _branches(result: DemoResult) -> Iterator[Criterion]:
+    first = _shown(result)
     for task in result.tasks:
-        for memory, limit, above in (("trace", REMEMBERS, True), ("none", no_memory_at_most(task), False)):
+        for memory, limit, above in ((first, REMEMBERS, True), ("none", no_memory_at_most(task), False)):
             cell = result.cell(task, memory)
             if cell:
                 sign = "≥" if above else "≤"
@@ -59,8 +65,9 @@ def _branches(result: DemoResult) -> Iterator[Criterion]:
 
 
 def _pauses(result: DemoResult) -> Iterator[Criterion]:
+    first = _shown(result)
     for task in result.tasks:
-        cell = result.cell(task, "trace", paused=True)
+        cell = result.cell(task, first, paused=True)
         if cell:
             pause_s = cell.episodes[0].pause_s
             shortest_s = min(episode.duration_s for episode in cell.episodes)
@@ -71,7 +78,7 @@ def _pauses(result: DemoResult) -> Iterator[Criterion]:
             )
             met = cell.branch_success >= REMEMBERS and waited
             yield Criterion(
-                f"{task}: trace after a {pause_s:g} s pause", f"branch success ≥ {REMEMBERS}", met, evidence
+                f"{task}: {first} after a {pause_s:g} s pause", f"branch success ≥ {REMEMBERS}", met, evidence
             )
 
 

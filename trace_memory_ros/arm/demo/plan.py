@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
 THOROUGH_EPISODES = 10
 USUAL_EPISODE_S = 20.0
 MAX_JOBS = 2
+USUAL_MEMORIES = ("trace", "gru", "none")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class DemoOptions:
     """
 
     tasks: tuple[str, ...] = ONE_CUE_TASKS
-    memories: tuple[str, ...] = ("trace", "gru", "none")
+    memories: tuple[str, ...] = USUAL_MEMORIES
     episodes: int = 4
     pause_s: float = 60.0
     pause_episodes: int | None = None
@@ -124,6 +125,19 @@ def checkpoint_of(task: str, memory: str, weights: Path | None, policy: str = "a
     folder = weights or Path("weights")
     family = "" if policy == "act" else f" --policy {policy}"
     raise ValueError(f"{problem}; train it: trace-memory train {task} --memory {memory}{family} --out {folder / name}")
+
+
+def usual_memories(tasks: Sequence[str], policy: str = "act", weights: Path | None = None) -> tuple[str, ...]:
+    """Of what a demo usually compares: what there are checkpoints of for all tasks; where there are none, all of it."""
+    usual = USUAL_MEMORIES if policy == "act" else tuple(name for name in USUAL_MEMORIES if name != "gru")
+
+    def there(task: str, memory: str) -> bool:
+        try:
+            return checkpoint_of(task, memory, weights, policy).is_dir()
+        except ValueError:
+            return False
+
+    return tuple(memory for memory in usual if all(there(task, memory) for task in tasks)) or usual
 
 
 def lockstep_cells(options: DemoOptions) -> list[CellPlan]:
