@@ -18,6 +18,7 @@ from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
+from trace_memory_ros.measure.workers import start_worker
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.runtime.actions import ActionConfig
 
@@ -52,7 +53,7 @@ def record_bags(
     if workers <= 1:
         yield from map(job, scenarios)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=start_worker) as pool:
         for future in as_completed([pool.submit(job, scenario) for scenario in scenarios]):
             yield future.result()
 
