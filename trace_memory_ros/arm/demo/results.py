@@ -174,10 +174,11 @@ class DemoResult:
 
     def figures(self) -> dict[str, Any]:
         """The `figures` of `summary.json`; None where nothing was measured."""
-        paused = self.paused("trace")
+        first = self.memories[0]
+        paused = self.paused(first)
         return {
             "tasks": {task: self._task_figures(task) for task in self.tasks},
-            "pause": paused and {"memory": "trace", **paused.figures()},
+            "pause": paused and {"memory": first, **paused.figures()},
             "condition_latency_ms": latency_figures(self.latency_ms),
             "ticks": tick_figures(self.in_mode(Mode.REALTIME)),
             "ticks_lockstep": tick_figures(self.in_mode(Mode.LOCKSTEP)),
