@@ -104,7 +104,10 @@ def test_what_is_kept_is_tabulated_and_what_failed_is_said(tmp_path: Path, monke
 
 
 def test_inference_steps_are_tabulated_with_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = _plan(tmp_path, policies=("diffusion",))
+    bases = tmp_path / "bases"
+    bases.mkdir()
+    (bases / "colour_none_diffusion").symlink_to(WEIGHTS / "colour_trace_diffusion")
+    plan = _plan(tmp_path, policies=("diffusion",), bases=bases)
     monkeypatch.setattr("studies.policies.table.chunk_times_ms", lambda *_: {5: {"median": 4.25}})
     Store(plan.run_folder(plan.stepped("colour"))).write("steps_5", {}, _episodes([1.0, 0.5], [True, False]))
     figures = figures_of(plan)
