@@ -61,8 +61,8 @@ class _ShapesAlone(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, given = getattr(func, "__name__", ""), kwargs or {}
-        if name in ELEMENTWISE:
-            tensors = [one for one in args if isinstance(one, Tensor)]
+        tensors = [one for one in args if isinstance(one, Tensor)]
+        if tensors and name in ELEMENTWISE:
             shape = np.broadcast_shapes(*(one.shape for one in tensors))
             return torch.empty(shape, dtype=tensors[-1].dtype)
         if name == "mul_":

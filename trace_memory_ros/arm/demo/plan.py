@@ -129,7 +129,6 @@ def checkpoint_of(task: str, memory: str, weights: Path | None, policy: str = "a
 
 def usual_memories(tasks: Sequence[str], policy: str = "act", weights: Path | None = None) -> tuple[str, ...]:
     """Of what a demo usually compares: what there are checkpoints of for all tasks; where there are none, all of it."""
-    usual = USUAL_MEMORIES if policy == "act" else tuple(name for name in USUAL_MEMORIES if name != "gru")
 
     def there(task: str, memory: str) -> bool:
         try:
@@ -137,7 +136,8 @@ def usual_memories(tasks: Sequence[str], policy: str = "act", weights: Path | No
         except ValueError:
             return False
 
-    return tuple(memory for memory in usual if all(there(task, memory) for task in tasks)) or usual
+    found = tuple(memory for memory in USUAL_MEMORIES if all(there(task, memory) for task in tasks))
+    return found or USUAL_MEMORIES
 
 
 def lockstep_cells(options: DemoOptions) -> list[CellPlan]:
