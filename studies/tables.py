@@ -24,6 +24,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     return found
 
 
+def proportion(verdicts: Sequence[bool | int]) -> Figures:
+    """How many were right, of how many, and Wilson's interval of their share. verdicts: at least one."""
+    right, count = sum(verdicts), len(verdicts)
+    return {"right": right, "count": count, "share": right / count, "ci95": list(wilson_interval(right, count))}
+
+
 def share_of(figures: Figures) -> float:
     """Share of successes among the episodes of a part; 0 without any."""
     episodes = figures.get("episodes", [])

@@ -14,7 +14,7 @@ from rich.table import Table
 from studies import options
 from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
-from studies.tables import table
+from studies.tables import proportion, table
 from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
 from trace_memory_ros.arm.demonstrations import collect_splits
 from trace_memory_ros.arm.design import arm_design, arm_recipe
@@ -29,7 +29,6 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
-from trace_memory_ros.measure.statistics import wilson_interval
 
 TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
@@ -182,8 +181,7 @@ def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
     figures: Figures = {"runs": len(found)}
     for name, verdicts in (("decisions", decisions), ("whole", [int(all(episode)) for episode in episodes])):
         if verdicts:
-            share = {"right": sum(verdicts), "count": len(verdicts), "share": sum(verdicts) / len(verdicts)}
-            figures[name] = {**share, "ci95": list(wilson_interval(share["right"], share["count"]))}
+            figures[name] = proportion(verdicts)
     return figures
 
 

@@ -31,7 +31,7 @@ class ClosedLoop:
 
     def __init__(self, checkpoint: Path, world: MikasaWorld, task: str) -> None:
         loaded = load(checkpoint)
-        self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
+        self.runtime = MemoryRuntime(loaded)
         self.policy = family(loaded.policy.family).load(loaded.policy.options, loaded.tensors_of("policy."))
         check_actions(self.policy.action_names, ACTIONS, f"MIKASA's {task}")
         self._order = [self.policy.action_names.index(name) for name in ACTIONS]

@@ -15,10 +15,9 @@ from studies.mikasa.client import MikasaWorld, recordings_there
 from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
 from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, summary_of
 from studies.mikasa.rows import RECIPE, ROWS, plain
-from studies.tables import table
+from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.measure.accuracy import LEAST
-from trace_memory_ros.measure.statistics import wilson_interval
 
 DEMONSTRATIONS = 250
 QUICK = replace(
@@ -133,8 +132,8 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     if not played:
         return None
     found: Figures = {
-        "success": _share([one["success"] for one in played]),
-        "success_at_end": _share([one["success_at_end"] for one in played]),
+        "success": proportion([one["success"] for one in played]),
+        "success_at_end": proportion([one["success_at_end"] for one in played]),
         "steps": sum(one["steps"] for one in played) / len(played),
     }
     trained = parts(stores, "training")
@@ -143,11 +142,6 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
         found |= {name: [one[name] for one in trained] for name in TOLD}
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
-
-
-def _share(successes: list[bool]) -> Figures:
-    right, count = sum(successes), len(successes)
-    return {"right": right, "count": count, "share": right / count, "ci95": list(wilson_interval(right, count))}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

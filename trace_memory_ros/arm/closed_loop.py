@@ -52,7 +52,7 @@ class ClosedLoop:
     def __init__(self, checkpoint: Path, task: str) -> None:
         loaded = load(checkpoint)
         policy = loaded.policy
-        self.runtime = MemoryRuntime.from_checkpoint(checkpoint)
+        self.runtime = MemoryRuntime(loaded)
         self.policy = family(policy.family).load(policy.options, loaded.tensors_of("policy."))
         encoder, eyes = self.runtime.model.encoder, getattr(self.policy, "eyes", None)
         self.one_pass = encoder.config.shared and eyes is not None and share(encoder.vision, eyes)

@@ -198,10 +198,9 @@ def _learn_or_take_memory(
     kept: Kept | None,
 ) -> Progress | None:
     """Train encoder and memory, or take them from `file`; the end of the training, None where there was none."""
-    parts = {"encoder": agent.encoder, "memory": agent.memory}
     if file is not None and file.exists():
         found = load_file(file)
-        for name, part in parts.items():
+        for name, part in _remembering(agent).items():
             part.load_state_dict({k.removeprefix(f"{name}."): v for k, v in found.items() if k.startswith(f"{name}.")})
         return None
     log: list[Progress] = []
@@ -220,10 +219,15 @@ def _learn_or_take_memory(
 
 def keep_memory(agent: Agent, file: Path) -> None:
     """Keep encoder and memory where `fit` takes them from."""
-    parts = {"encoder": agent.encoder, "memory": agent.memory}
+    parts = _remembering(agent).items()
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic.replacing(file) as partial:
-        save_file({f"{n}.{k}": v.cpu() for n, part in parts.items() for k, v in part.state_dict().items()}, partial)
+        save_file({f"{n}.{k}": v.cpu() for n, part in parts for k, v in part.state_dict().items()}, partial)
+
+
+def _remembering(agent: Agent) -> dict[str, torch.nn.Module]:
+    """What the first phase trains and keeps, by name."""
+    return {"encoder": agent.encoder, "memory": agent.memory}
 
 
 def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:

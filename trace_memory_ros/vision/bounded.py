@@ -69,7 +69,7 @@ class _ShapesAlone(TorchFunctionMode):
             return args[0]
         if "out" in given:
             return given["out"]
-        if name == "randn":
+        if name == "randn" and "generator" not in given:
             return torch.empty(*args, **given)
         if name == "eye":
             return torch.empty(args[0], args[-1], **given)
