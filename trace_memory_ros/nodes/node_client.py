@@ -16,6 +16,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from std_srvs.srv import Trigger
 
+REPEAT_S = 10.0
+"""Silence after which a service is asked again. Seen once: a node just discovered never answered its first request."""
+
 
 class EpisodeFailed(RuntimeError):
     """An episode could not be run; the message names the node or service and the reason."""
@@ -63,20 +66,30 @@ class NodeClient:
             if not result.successful:
                 raise EpisodeFailed(f"{node} refused {name} = {values[name]!r}: {result.reason}")
 
-    def call(self, kind: Any, service: str, request: Any, timeout_s: float = 20.0) -> Any:
-        """Call any service. Raises `EpisodeFailed` when it isn't there or doesn't answer in time."""
+    def call(
+        self, kind: Any, service: str, request: Any, timeout_s: float = 20.0, repeat_s: float | None = REPEAT_S
+    ) -> Any:
+        """Call any service; its first answer. Raises `EpisodeFailed` when it isn't there or doesn't answer in time.
+
+        repeat_s: silence after which the request is sent again; None: never, where twice would do something else.
+        """
         if service not in self._clients:
             self._clients[service] = self.node.create_client(kind, service)
         client = self._clients[service]
         deadline = time.monotonic() + timeout_s
         if not client.wait_for_service(timeout_s):
             raise EpisodeFailed(f"service {client.srv_name} is not there after {timeout_s:g} s: is its node running?")
-        future = client.call_async(request)
-        self._executor.spin_until_future_complete(future, max(0.1, deadline - time.monotonic()))
-        if not future.done():
+        asked: list[Any] = []
+        while not any(future.done() for future in asked) and (not asked or time.monotonic() < deadline):
+            asked.append(client.call_async(request))
+            left_s = max(0.1, deadline - time.monotonic())
+            self.spin_until(lambda: any(future.done() for future in asked), min(left_s, repeat_s or left_s))
+        answers = [future.result() for future in asked if future.done()]
+        for future in asked:
             client.remove_pending_request(future)
+        if not answers:
             raise EpisodeFailed(f"service {client.srv_name} did not answer within {timeout_s:g} s")
-        return future.result()
+        return answers[0]
 
     def spin_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Handle messages until `condition()` holds; False if it didn't within `timeout_s`."""
@@ -99,7 +112,7 @@ class NodeClient:
     def change_state(self, node: str, transition: str, timeout_s: float = 60.0) -> None:
         """`configure`, `activate`, `deactivate`, `cleanup` or `shutdown` a node. Raises `EpisodeFailed` if it fails."""
         request = ChangeState.Request(transition=Transition(label=transition))
-        if not self.call(ChangeState, f"{node}/change_state", request, timeout_s).success:
+        if not self.call(ChangeState, f"{node}/change_state", request, timeout_s, repeat_s=None).success:
             raise EpisodeFailed(f"{node} failed to {transition}: its log says why")
 
     def wait_active(self, nodes: Sequence[str], timeout_s: float = 60.0) -> None:
