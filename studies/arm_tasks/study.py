@@ -161,7 +161,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
         model = learn_memory(agent, data.training, data.validation, recipe, run.seed, log.append)
     else:
         # Nothing to discover: the head alone learns the mean, at the final clock.
-        alone = replace(recipe, memory_first=replace(recipe.memory_first, clock_factors=(1.0,)))
+        alone = replace(recipe, memory_first=replace(recipe.memory_first, clock_factors=(1.0,), delay_factors=()))
         model = learn_memory(agent, data.training, data.validation, alone, run.seed, log.append)
     model.eval()
     right = [

@@ -98,6 +98,7 @@ def _paper(recipe: Recipe, first: MemoryFirst) -> Recipe:
     anywhere = replace(
         recipe.memory_first,
         clock_factors=(1.0,),
+        delay_factors=(),
         stage_steps=steps,
         shares=ReadShares(near_branch=0.0),
         attempts=1,

@@ -60,7 +60,7 @@ def train(sizes: Sizes, folder: Path) -> dict[str, Any]:
     state = fit_state(training, state_mask(design.observation), design.least_state)
     data = prepare_unpaired(design, state, training, validation, reported)
     prepared = usage.now()
-    first = MemoryFirst((1.0,), stage_steps=sizes.memory_steps, check_steps=sizes.memory_steps, attempts=1)
+    first = MemoryFirst((1.0,), (), stage_steps=sizes.memory_steps, check_steps=sizes.memory_steps, attempts=1)
     recipe = Recipe(memory_first=first, steps=sizes.joint_steps)
     fitted = fit(design, data, recipe, 0, hardware=Hardware(loaders=2))
     pixels = sum(frames.nbytes for demo in demos for frames in demo.images.values())

@@ -18,8 +18,8 @@ from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress, Reporter
 
 FIRST = MemoryFirst(
-    clock_factors=(2.0,), stage_steps=4, check_steps=1, settle_steps=0, attempts=1, batch_pairs=3, reads=3,
-    learning_rate=1e-5,
+    clock_factors=(2.0,), delay_factors=(3.0,), stage_steps=4, check_steps=1, settle_steps=0, attempts=1, batch_pairs=3,
+    reads=3, learning_rate=1e-5,
 )  # fmt: skip
 # At this rate what is rounded otherwise in a sum is not blown up by an optimiser that divides by its size.
 RECIPE = Recipe(memory_first=FIRST, steps=3, reads=3, batch_pairs=3, learning_rate=1e-5, warm_up_steps=0)

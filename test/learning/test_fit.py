@@ -15,7 +15,9 @@ from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, R
 from trace_memory_ros.runtime.checkpoint import load
 
 SHORT = Recipe(
-    memory_first=MemoryFirst(clock_factors=(2.0,), stage_steps=4, check_steps=2, settle_steps=0, attempts=1),
+    memory_first=MemoryFirst(
+        clock_factors=(2.0,), delay_factors=(), stage_steps=4, check_steps=2, settle_steps=0, attempts=1
+    ),
     steps=3,
     reads=3,
     batch_pairs=2,

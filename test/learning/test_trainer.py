@@ -36,7 +36,7 @@ DIFFUSION = {
 }
 
 
-ONE_CHECK = replace(SHORT.memory_first, stage_steps=4, check_steps=4, attempts=3)
+ONE_CHECK = replace(SHORT.memory_first, delay_factors=(), stage_steps=4, check_steps=4, attempts=3)
 
 
 def _start(memory: str, recipe: Recipe = SHORT, pairs: int = 3, **changes: Any) -> tuple[Agent, Trainer]:

@@ -70,7 +70,7 @@ class Agent(nn.Module):
             readout = self._read(batch, *remembered[:2], looked)
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
-            return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.mask))
+            return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.steps))
 
     def read(self, batch: EpisodeBatch, looked: Features | None = None) -> Readout:
         """The `(B * R, ...)` readout of `recall`."""
@@ -80,9 +80,12 @@ class Agent(nn.Module):
             return self._read(batch, xs, stacked, looked)
 
     def remember(self, batch: EpisodeBatch) -> tuple[MemoryInput, State, WriteRecord]:
-        """Scan the writes: what the memory was given, its state after each, and the records, `(B, T, ...)`."""
+        """Scan the writes: what the memory was given, its state after each, and the records, `(B, T', ...)`."""
         xs = self.memory.embed(self.memory_inputs(batch))
-        stacked, _, records = self.memory.scan(xs, self.memory.initial_state(len(batch.mask)), batch.mask)
+        if batch.order is not None:
+            rows, order = torch.arange(len(batch.order), device=batch.order.device)[:, None], batch.order.clamp(min=0)
+            xs = xs.map(lambda field: field[rows, order])
+        stacked, _, records = self.memory.scan(xs, self.memory.initial_state(len(batch.mask)), batch.steps)
         return xs, stacked, records
 
     def forward(self, batch: EpisodeBatch) -> Tensor:

@@ -97,6 +97,11 @@ class Design:
         return signature_size(self.observation.path_dim, self.depth) if self.depth else 0
 
     @property
+    def whole_path(self) -> bool:
+        """Whether addresses are signatures of the whole path."""
+        return self.depth > 0 and self.window is None
+
+    @property
     def least_state(self) -> NDArray[np.float64]:
         """What state channels `(d_s,)` are divided by at least."""
         return least_spread(self.observation.state_units, self.spread)
@@ -117,7 +122,9 @@ def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: P
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows, kept)
     train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
+    builder = BatchBuilder(
+        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_path=design.whole_path
+    )
     others = (
         replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
     )
@@ -148,7 +155,9 @@ def prepare_unpaired(
 
     train_set, clock = batches_of(training), UpdateClock(design.clock)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(train_set, statistics, clock, design.chunk, image_px=design.policy_px)
+    builder = BatchBuilder(
+        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_path=design.whole_path
+    )
     references = fit_references(builder, action_channels(design), labels)
     builder = replace(builder, references=references, shows=shows)
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))

@@ -40,8 +40,16 @@ class Stage:
 
 
 def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
-    """The curriculum on the delay alone: all episodes at each clock factor in turn."""
-    return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors]
+    """The curriculum on the delay alone: all episodes at each clock factor in turn, then at delays beyond their own.
+
+    There are none where nothing is decided, or where the way travelled is the address.
+    """
+    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
+    factors = first.delay_factors if decided and not training.whole_path else ()
+    return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors] + [
+        Stage(training.delayed(factor), validation and validation.delayed(factor), 1.0, first.stage_steps)
+        for factor in factors
+    ]
 
 
 def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
@@ -225,7 +233,7 @@ class _Attempt:
         model.train()
         decided = found.accuracy or train
         self.learned = decided is None or decided.value >= first.least
-        return Progress(MEMORY, self.total, factor, losses, train, *found, self.attempt, figures)
+        return Progress(MEMORY, self.total, factor, losses, train, *found, self.attempt, stage.training.delay, figures)
 
     def save(self) -> None:
         """Keep all that the rest of the phase depends on."""

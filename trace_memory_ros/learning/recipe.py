@@ -62,13 +62,15 @@ class MemoryFirst:
     without images.
 
     clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
-    delay in updates grows without changing the episode. A stage ends when the branch accuracy on training episodes
-    reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step. attempts: how
-    often, at most, a memory that in the end gets less than `least` of the validation decisions right is trained from
-    other initial weights.
+    delay in updates grows without changing the episode. delay_factors: further stages at the final clock, with delays
+    of up to so many times the demonstrated one (`data/delay.py`). A stage ends when the branch accuracy on training
+    episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
+    attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
+    trained from other initial weights.
     """
 
     clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)
+    delay_factors: tuple[float, ...] = (4.0, 16.0)
     stage_steps: int = 600
     settle_steps: int = 100
     check_steps: int = 25
@@ -86,6 +88,13 @@ class MemoryFirst:
             raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
         if not self.clock_factors or min(self.clock_factors) < 1.0:
             raise ValueError(f"MemoryFirst.clock_factors = {self.clock_factors}: at least one, each at least 1")
+        if min(self.delay_factors, default=1.0) < 1.0:
+            raise ValueError(f"MemoryFirst.delay_factors = {self.delay_factors}: each at least 1")
+
+    @property
+    def longest_delay(self) -> float:
+        """Times the demonstrated delay, at the end of the phase and in the joint phase."""
+        return self.delay_factors[-1] if self.delay_factors else 1.0
 
 
 @dataclass(frozen=True)

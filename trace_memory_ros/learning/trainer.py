@@ -66,7 +66,8 @@ class Trainer:
         recipe, progress = self.recipe, None
         self.agent.memory.anneal(1.0)
         learner = Together(self.agent, self.feed.group)
-        sampling = Sampling(self.training, recipe, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares)
+        training = self.training.delayed(recipe.memory_first.longest_delay)
+        sampling = Sampling(training, recipe, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares)
         steps = range(self.step, recipe.steps)
 
         def make(step: int) -> Built:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.data.dataset import START_MS, Episode, EpisodeSet, Statistics
+from trace_memory_ros.learning.data.delay import Delay, lengthened
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.decisions.references import RelativeReferences
@@ -52,9 +53,9 @@ def _floats(images: Tensor) -> Tensor:
 class EpisodeBatch(NamedTuple):
     """B episodes with T padded writes and R reads each.
 
-    mask `(B, T)` bool; last_write `(B, R)` index of the newest write at or before each read; images
-    `(B, R, C, 3, P, P)` in 0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid
-    `(B, R, H)` bool.
+    mask `(B, T)` bool; last_write `(B, R)` step of the scan after which each read comes; images `(B, R, C, 3, P, P)` in
+    0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. order
+    `(B, T')` the write of each step of the scan, -1 after the last; None where the steps are the writes.
     """
 
     writes: Evidence
@@ -65,6 +66,7 @@ class EpisodeBatch(NamedTuple):
     raw_state: Tensor
     actions: Tensor
     valid: Tensor
+    order: Tensor | None = None
 
     def to(self, device: torch.device) -> EpisodeBatch:
         """The batch on a device; from pinned memory without waiting for it."""
@@ -76,9 +78,10 @@ class EpisodeBatch(NamedTuple):
 
     def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
         """Change every tensor."""
-        writes, mask, reads, *rest = self
+        writes, mask, reads, *rest, order = self
         seen, now = (Evidence(on_seen(change, part.thumbnails), *map(change, part[1:])) for part in (writes, reads))
-        return EpisodeBatch(seen, change(mask), now, *map(change, rest))
+        changed = EpisodeBatch(seen, change(mask), now, *map(change, rest))
+        return changed if order is None else changed._replace(order=change(order))
 
     def floats(self) -> EpisodeBatch:
         """The batch with images as the networks take them, on the device where they are."""
@@ -88,9 +91,14 @@ class EpisodeBatch(NamedTuple):
         return self._replace(writes=writes, reads=reads, images=_floats(self.images))
 
     @property
+    def steps(self) -> Tensor:
+        """`(B, T')` bool: which steps of the scan write."""
+        return self.mask if self.order is None else self.order >= 0
+
+    @property
     def ticks(self) -> int:
         """How often the memory is written or read."""
-        return int(self.mask.sum()) + self.last_write.numel()
+        return int(self.steps.sum()) + self.last_write.numel()
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,9 @@ class BatchBuilder:
     references: what branch decisions are judged by where episodes have no counterfactual twins; None where they have.
     features: what is given in place of the memory's images where its backbone is frozen.
     image_px: side of the policy's images; None for the cameras' own. shows: what a coarse clock must not pass over in
-    episodes that do not say it themselves.
+    episodes that do not say it themselves. delay: how often the memory is written before the first decision, in times
+    of what was demonstrated; for batches that are drawn the most. whole_path: whether addresses are signatures of the
+    whole path, which going through a part of it again would change.
     """
 
     data: EpisodeSet
@@ -111,6 +121,12 @@ class BatchBuilder:
     features: FeatureCache | None = None
     image_px: int | None = None
     shows: Shows | None = None
+    delay: float = 1.0
+    whole_path: bool = False
+
+    def delayed(self, factor: float) -> BatchBuilder:
+        """The same at up to `factor` times the demonstrated delay; unchanged where addresses forbid it."""
+        return self if self.whole_path else replace(self, delay=factor)
 
     def build(
         self,
@@ -118,45 +134,59 @@ class BatchBuilder:
         factors: list[float],
         reads: list[NDArray[np.int64]],
         pictures: bool = True,
-        longest: int | None = None,
+        longest: tuple[int, int] | None = None,
         views: Sequence[int] = (),
+        delays: Sequence[Delay] = (),
         raw: bool = False,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
         views: of kept features, one per episode; the images as they are where none are given.
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
-        longest: writes to pad to, where the episodes are part of a batch. raw: with images as they are stored, which
-        are a quarter of the bytes; see `floats`.
+        longest: writes and steps to pad to, where the episodes are part of a batch. delays: one per episode; all as
+        long as `delay` says where none are given. raw: with images as they are stored, which are a quarter of the
+        bytes; see `floats`.
         """
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
-        longest = longest or max(len(w) for w in writes)
-        mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
-        for row, w in enumerate(writes):
-            mask[row, : len(w)] = True
-        last = [np.searchsorted(w, r, side="right") - 1 for w, r in zip(writes, reads, strict=True)]
+        orders = self._orders(episodes, writes, delays)
+        longest = longest or _longest(writes, orders)
+        last = [_newest(w, o, r) for w, o, r in zip(writes, orders, reads, strict=True)]
         views = views or [PLAIN] * len(episodes)
         parts = [self._parts(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
-        write_parts, read_parts = [_padded(written, longest) for written, _ in parts], [read for _, read in parts]
+        write_parts, read_parts = [_padded(written, longest[0]) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
         batch = EpisodeBatch(
             _stack(write_parts),
-            mask,
+            torch.from_numpy(np.stack([np.arange(longest[0]) < len(w) for w in writes])),
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
             torch.stack([self._pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
+            None if longest[0] == longest[1] else torch.from_numpy(np.stack([_ended(o, longest[1]) for o in orders])),
         )
         return batch if raw else batch.floats()
 
-    def longest(self, indices: list[int], factors: list[float]) -> int:
-        """Writes of that of the episodes that writes most."""
-        episodes = (self.data.episodes[i] for i in indices)
-        return max(len(self._due(episode, factor)) for episode, factor in zip(episodes, factors, strict=True))
+    def longest(self, indices: list[int], factors: list[float], delays: Sequence[Delay]) -> tuple[int, int]:
+        """Writes, and steps of the scan, of those of the episodes that have most."""
+        episodes = [self.data.episodes[i] for i in indices]
+        writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
+        return _longest(writes, self._orders(episodes, writes, delays))
+
+    def _orders(
+        self, episodes: Sequence[Episode], writes: Sequence[NDArray[np.int64]], delays: Sequence[Delay]
+    ) -> list[NDArray[np.int64]]:
+        """Of each episode, the index of the write of each step."""
+        delays = delays or [Delay(self.delay)] * len(episodes)
+        return [
+            np.arange(len(w))
+            if delay.factor <= 1.0
+            else lengthened(w, self._brief(episode), min(episode.demo.decision_ticks, default=None), delay)
+            for episode, w, delay in zip(episodes, writes, delays, strict=True)
+        ]
 
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
@@ -223,6 +253,22 @@ class Data(NamedTuple):
     training: BatchBuilder
     validation: BatchBuilder | None
     held_out: BatchBuilder | None
+
+
+def _longest(writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
+    return max(map(len, writes)), max(map(len, orders))
+
+
+def _newest(writes: NDArray[np.int64], order: NDArray[np.int64], reads: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The last step of the newest write at or before each read; -1 where there is none."""
+    newest = np.searchsorted(writes, reads, side="right") - 1
+    steps = np.zeros(len(writes), dtype=np.int64)
+    np.maximum.at(steps, order, np.arange(len(order)))
+    return np.where(newest < 0, newest, steps[newest])
+
+
+def _ended(order: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+    return np.pad(order, (0, longest - len(order)), constant_values=-1)
 
 
 def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:

@@ -14,6 +14,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment, sample_reads
+from trace_memory_ros.learning.data.delay import Delay, draw_delays
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.engine.stage_times import (
@@ -37,13 +38,14 @@ class Learner(Protocol):
 
 
 class Drawn(NamedTuple):
-    """A batch that was drawn: episodes, clock factors, read ticks, views of kept features and the noise's seed."""
+    """A batch that was drawn: episodes, clock factors, reads, views of kept features, the noise's seed and delays."""
 
     indices: list[int]
     factors: list[float]
     reads: list[NDArray[np.int64]]
     views: list[int]
     noise: int
+    delays: list[Delay]
 
 
 class Built(NamedTuple):
@@ -87,15 +89,17 @@ class Sampling:
         ticks = [sample_reads(rng, episodes[i], self.reads, self.shares, recipe.branch_reach) for i in indices]
         kept = self.builder.features
         views = draw_views(rng, 0 if kept is None else kept.views, len(indices))
-        return Drawn(indices, factors, ticks, views, int(rng.integers(2**31)))
+        noise = int(rng.integers(2**31))
+        return Drawn(indices, factors, ticks, views, noise, draw_delays(rng, self.builder.delay, len(indices)))
 
     def build(self, drawn: Drawn, group: Group = ALONE) -> Built:
         """This process's part of the batch."""
         whole = len(drawn.indices)
         rows = group.rows(whole)
-        longest = None if group.size == 1 else self.builder.longest(drawn.indices, drawn.factors)
+        longest = None if group.size == 1 else self.builder.longest(*drawn[:2], drawn.delays)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
-        batch = self.builder.build(*mine, self.pictures, longest, drawn.views[rows], raw=True)
+        rest = (longest, drawn.views[rows], drawn.delays[rows])
+        batch = self.builder.build(*mine, self.pictures, *rest, raw=True)
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 

@@ -24,7 +24,8 @@ def bar() -> Progress:
 def line_of(step: Step) -> str:
     """One line of the log; what was not measured is left out."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
-    parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}"]
+    delay = f"  delay x{step.delay:g}" if step.delay > 1 else ""
+    parts = [f"{step.phase}{attempt} {step.step:5d}  clock x{step.clock_factor:g}{delay}"]
     accuracies = {"train": step.train_branch_accuracy, "validation": step.validation_branch_accuracy}
     known = [f"{name} {value}" for name, value in accuracies.items() if value is not None]
     if known:
@@ -43,7 +44,7 @@ class TrainingReport(Reporter):
     def __init__(self, recipe: Recipe) -> None:
         first = recipe.memory_first
         self._bar = bar()
-        steps = {MEMORY: len(first.clock_factors) * first.stage_steps, JOINT: recipe.steps}
+        steps = {MEMORY: (len(first.clock_factors) + len(first.delay_factors)) * first.stage_steps, JOINT: recipe.steps}
         self._tasks = {
             phase: self._bar.add_task(PHASES[phase], total=total, start=False) for phase, total in steps.items()
         }

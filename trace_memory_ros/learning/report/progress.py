@@ -21,12 +21,13 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of the training log. Accuracies are at this clock factor; step counts within the phase.
+    """One line of the training log. Accuracies are at this clock factor and delay; step counts within the phase.
 
     An accuracy is None where no episode has a branch to judge, and where there is no validation split.
     validation_chunk_error: mean absolute error of chunks in standard deviations of the actions; None where episodes
-    have twins, which the accuracies speak for. attempt: how often the memory's training was begun, from 1. figures:
-    learning rate, speed and what the memory does, by name. Nothing here is of held-out episodes.
+    have twins, which the accuracies speak for. attempt: how often the memory's training was begun, from 1. delay: in
+    times of the demonstrated one. figures: learning rate, speed and what the memory does, by name. Nothing here is of
+    held-out episodes.
     """
 
     phase: str
@@ -37,6 +38,7 @@ class Progress:
     validation_branch_accuracy: Accuracy | None
     validation_chunk_error: float | None = None
     attempt: int = 1
+    delay: float = 1.0
     figures: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ def readings(agent: Agent, batch: EpisodeBatch) -> dict[str, float]:
     batch = batch.to(agent.hardware.device).floats()
     with agent.hardware.whole():
         _, states, records = agent.remember(batch)
-    mask = batch.mask
+    mask = batch.steps
     last = [part[:, -1].float() for part in states if part.is_floating_point()]
     numbers = sum(part.numel() for part in last)
     squares = sum(float(part.square().sum()) for part in last)

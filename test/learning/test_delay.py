@@ -1,0 +1,148 @@
+"""Delays longer than any demonstrated: what is gone through again, what a read then sees, how it is trained."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from learning.synthetic import BRANCH_TICK, design, pair
+
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.dataset import TrainingSet
+from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened
+from trace_memory_ros.learning.engine.optimise import Sampling
+from trace_memory_ros.learning.memory_first import delay_stages
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.runtime.window import PathWindow
+
+WRITES = np.arange(0, 40, 2)
+SHOWN = np.isin(np.arange(40), (0, 1, 2, 3, 4, 5, 6, 14, 15))
+"""Writes 0 to 3 and 7 show something; the longest stretch that does not, before a decision at tick 30, is 8 to 14."""
+
+
+@pytest.fixture(scope="module")
+def builder() -> BatchBuilder:
+    return build.prepare(design("gru"), [pair(0), pair(1)], [pair(2)])[0]
+
+
+def test_the_longest_stretch_that_shows_nothing_comes_again() -> None:
+    order = lengthened(WRITES, SHOWN, 30, Delay(4.0))
+    assert order.tolist() == [*range(8), *[8, 9, 10, 11, 12, 13, 14] * 7, *range(15, 20)]
+    part = lengthened(WRITES, SHOWN, 30, Delay(2.0, 0.3, 0.6))
+    assert part.tolist() == [*range(10), *[10, 11] * 9, *range(12, 20)]
+
+
+def test_without_shows_all_but_the_first_write_may_come_again() -> None:
+    assert lengthened(WRITES, None, 10, Delay(3.0)).tolist() == [0, *[1, 2, 3, 4] * 3, *range(5, 20)]
+
+
+@pytest.mark.parametrize(
+    ("shown", "decision"), [(SHOWN, None), (np.ones(40, bool), 30), (np.arange(40) % 4 < 2, 30), (SHOWN, 0)]
+)
+def test_where_nothing_can_come_again_each_write_comes_once(shown: np.ndarray, decision: int | None) -> None:
+    assert lengthened(WRITES, shown, decision, Delay(8.0)).tolist() == list(range(20))
+
+
+@given(st.integers(2, 60), st.floats(1.0, 20.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 2**31))
+def test_what_is_shown_comes_once_and_what_follows_a_decision_too(
+    count: int, factor: float, one: float, other: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    writes = np.sort(rng.choice(4 * count, count, replace=False))
+    shown, decision = rng.random(4 * count) < 0.3, int(rng.integers(4 * count))
+    order = lengthened(writes, shown, decision, Delay(factor, min(one, other), max(one, other)))
+    often = np.bincount(order, minlength=count)
+    assert often.min() >= 1
+    again = writes[often > 1]
+    assert not shown[again].any() and (again < decision).all()
+    assert set(np.diff(order).tolist()) <= {1, int(np.diff(order).min())}
+    before = int((writes < decision).sum())
+    if len(again):
+        assert abs(often[:before].sum() - min(factor * before, MOST_WRITES)) <= 0.5 * len(again) + 1e-9
+
+
+def test_drawn_delays_are_those_that_were_asked_for_and_nothing_is_drawn_without() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    assert draw_delays(rng, 1.0, 3) == [Delay()] * 3
+    assert rng.bit_generator.state == before
+    drawn = draw_delays(rng, 16.0, 400)
+    assert all(1.0 <= delay.factor <= 16.0 and delay.begin <= delay.end for delay in drawn)
+    assert 0.4 < np.mean([delay.factor < 4.0 for delay in drawn]) < 0.6
+
+
+def test_a_longer_delay_is_the_scan_of_the_writes_in_that_order(builder: BatchBuilder) -> None:
+    agent = build.build_agent(design("gru"), builder).eval()
+    reads = [np.array([0, 5, BRANCH_TICK]), np.array([0, 5, BRANCH_TICK])]
+    delays = [Delay(5.0), Delay(2.0, 0.2, 0.7)]
+    batch = builder.build([0, 1], [1.0, 1.0], reads, delays=delays)
+    assert batch.order is not None and batch.steps.shape == batch.order.shape
+    assert batch.ticks == int(batch.steps.sum()) + 6 > int(batch.mask.sum()) + 6
+    with torch.no_grad():
+        found = agent.read(batch)
+        for row in range(2):
+            expected = _one_by_one(agent, batch, row)
+            torch.testing.assert_close(found.vector.unflatten(0, (2, 3))[row], expected)
+
+
+def _one_by_one(agent: Agent, batch: EpisodeBatch, row: int) -> torch.Tensor:
+    """What is read at each read of an episode whose writes are done step by step."""
+    xs, order = agent.memory_inputs(batch), batch.order
+    assert order is not None
+    state, read = agent.memory.initial_state(1), {}
+    for step, write in enumerate(order[row].tolist()):
+        if write < 0:
+            break
+        one = xs.map(lambda field, write=write: field[row, write][None])
+        state, _ = agent.memory.write(one, state)
+        read[step] = agent.memory.read(one, state).vector[0]
+    return torch.stack([read[step] for step in batch.last_write[row].tolist()])
+
+
+def test_a_read_comes_after_the_last_time_its_write_is_done(builder: BatchBuilder) -> None:
+    reads = [np.arange(builder.data.episodes[0].demo.ticks)]
+    plain, longer = (builder.build([0], [1.0], reads, delays=[Delay(factor)]) for factor in (1.0, 6.0))
+    assert plain.order is None and longer.order is not None
+    assert torch.equal(longer.order[0, longer.last_write[0]], plain.last_write[0])
+    assert (longer.last_write.diff() >= 0).all()
+    assert longer.last_write[0, BRANCH_TICK] > 4 * plain.last_write[0, BRANCH_TICK]
+
+
+def test_a_batch_of_one_process_is_its_share_of_the_whole(builder: BatchBuilder) -> None:
+    builder = replace(builder, delay=16.0)
+    sampling = Sampling(builder, Recipe(), 1.0, 2, 4, MemoryFirst().shares, pictures=False)
+    drawn = sampling.draw(np.random.default_rng(3))
+    whole = sampling.build(drawn).batch
+    longest = builder.longest(drawn.indices, drawn.factors, drawn.delays)
+    mine = (part[1:2] for part in drawn[:3])
+    share = builder.build(*mine, False, longest, (), drawn.delays[1:2], raw=True)
+    assert whole.order is not None and share.order is not None
+    assert torch.equal(share.order[0], whole.order[1])
+    assert torch.equal(share.last_write[0], whole.last_write[1])
+
+
+def test_the_signature_of_the_whole_path_forbids_what_a_window_allows() -> None:
+    scenes = [pair(0)]
+    whole, windowed, none = (
+        build.prepare(plan, scenes).training
+        for plan in (design("trace"), replace(design("trace"), window=PathWindow()), design("gru"))
+    )
+    assert [one.delayed(16.0).delay for one in (whole, windowed, none)] == [1.0, 16.0, 16.0]
+
+
+def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -> None:
+    first = MemoryFirst(clock_factors=(4.0, 1.0), delay_factors=(2.0, 8.0))
+    stages = delay_stages(builder, None, first)
+    assert [stage.clock_factor for stage in stages] == [4.0, 1.0, 1.0, 1.0]
+    assert [stage.training.delay for stage in stages] == [1.0, 1.0, 2.0, 8.0]
+    assert (first.longest_delay, MemoryFirst(delay_factors=()).longest_delay) == (8.0, 1.0)
+    episodes = builder.data.episodes
+    undecided = [replace(one, demo=replace(one.demo, decision_ticks=(), answers=())) for one in episodes]
+    for other in (replace(builder, data=TrainingSet(undecided)), replace(builder, whole_path=True)):
+        assert [stage.training.delay for stage in delay_stages(other, None, first)] == [1.0, 1.0]
+    with pytest.raises(ValueError, match="delay_factors"):
+        MemoryFirst(delay_factors=(0.5,))
