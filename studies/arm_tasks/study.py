@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -16,14 +17,16 @@ from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.tables import proportion, table
 from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
-from trace_memory_ros.arm.demonstrations import collect_splits
+from trace_memory_ros.arm.demonstrations import collect, collect_splits
 from trace_memory_ros.arm.design import arm_design, arm_recipe
+from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
@@ -34,17 +37,20 @@ TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
+LAPS, DELAYED = (4, 16), 4
+"""Times the trained delay, and the scenes of each, after which a memory may be asked too."""
 SCHEMA = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class TasksPlan(Plan):
     """The grid. scenes: that are learned from. pairs: held-out scenes, each with all its twins. first: how a memory is
-    trained; None for as the task's own recipe says.
+    trained; None for as the task's own recipe says. delays: whether held-out scenes are asked after `LAPS` laps too.
     """
 
     scenes: int
     first: MemoryFirst | None = None
+    delays: bool = False
 
     def recipe_of(self, task: str) -> Recipe:
         """How a task is trained; its first phase is all that is."""
@@ -68,7 +74,7 @@ class TasksPlan(Plan):
 
     def settings(self) -> Figures:
         """What figures depend on besides the training."""
-        return {"pairs": self.pairs}
+        return {"pairs": self.pairs} | ({"laps": LAPS, "delayed": DELAYED} if self.delays else {})
 
 
 def row_design(row: str) -> Design:
@@ -86,6 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"rows, by comma, of {', '.join((*ROWS, ORACLE))} (default: the controls and the oracle)",
     )
     options.add_counts(parser, scenes=(60, "training scenes"), held_out=(12, "held-out scenes"))
+    parser.add_argument("--delays", action="store_true", help=f"ask memories after {LAPS} laps round the stations too")
     options.add_grid(parser, workers=1)
 
 
@@ -96,6 +103,7 @@ def run(
     rows: tuple[str, ...] = (*CONTROLS, ORACLE),
     scenes: int = 60,
     held_out: int = 12,
+    delays: bool = False,
     seeds: int = 3,
     workers: int = 1,
     report: bool = False,
@@ -113,6 +121,7 @@ def run(
         pairs=held_out,
         scenes=scenes,
         first=short if quick else None,
+        delays=delays and not quick,
         out_dir=out_dir,
         demos=demos,
     )
@@ -152,8 +161,11 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
 def measure(plan: TasksPlan, run: Run) -> Figures:
     """Right decisions of each held-out episode, None where all twins answer alike, after the memory-first phase."""
     design, recipe = row_design(run.row), plan.recipe_of(run.task)
-    scenes = list(collect_splits(run.task, recipe, design.observation, plan.demos))
-    data = build.prepare(design, *recipe.by_split(scenes))
+    training, validation, held_out = recipe.by_split(
+        list(collect_splits(run.task, recipe, design.observation, plan.demos))
+    )
+    asked = {1: held_out, **{laps: _delayed(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ())}}
+    data = build.prepare(design, training, validation, [scene for scenes in asked.values() for scene in scenes])
     assert data.held_out is not None
     agent = new_agent(design, data, run.seed)
     log: list[Progress] = []
@@ -164,25 +176,45 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
         alone = replace(recipe, memory_first=replace(recipe.memory_first, clock_factors=(1.0,), delay_factors=()))
         model = learn_memory(agent, data.training, data.validation, alone, run.seed, log.append)
     model.eval()
-    right = [
-        [None if torch.isnan(verdict) else int(verdict) for verdict in episode]
-        for scene in range(data.held_out.data.pairs)
-        for episode in decisions_right(model, data.held_out, scene)
-    ]
+    scenes = iter(range(data.held_out.data.pairs))
+    right, *later = (
+        [
+            [None if torch.isnan(verdict) else int(verdict) for verdict in episode]
+            for scene in islice(scenes, len(some))
+            for episode in decisions_right(model, data.held_out, scene)
+        ]
+        for some in asked.values()
+    )
     parameters = sum(p.numel() for p in agent.memory.parameters())
-    return {"right": right, "steps": log[-1].step, "parameters": parameters, "state_bytes": agent.memory.state_bytes}
+    figures = {"right": right, "delayed": dict(zip(map(str, LAPS), later, strict=False))}
+    return {**figures, "steps": log[-1].step, "parameters": parameters, "state_bytes": agent.memory.state_bytes}
+
+
+def _delayed(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
+    """The first held-out scenes, with the arms going round the stations so many times."""
+    seeds = plan.recipe_of(task).held_out_seeds[:DELAYED]
+    return list(collect(task, seeds, design.observation, plan.demos, scenario_of=partial(_with_laps, laps)))
+
+
+def _with_laps(laps: int, task: str, seed: int, cue: int) -> Scenario:
+    return replace(default_scenario(task, seed, cue), laps=laps)
 
 
 def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
     """Shares over all seeds' decisions, and over episodes all of whose decisions are right."""
     found = parts(plan.stores(task, row), "figures", plan.settings())
-    episodes = [[v for v in episode if v is not None] for figures in found for episode in figures["right"]]
-    decisions = [verdict for episode in episodes for verdict in episode]
-    figures: Figures = {"runs": len(found)}
-    for name, verdicts in (("decisions", decisions), ("whole", [int(all(episode)) for episode in episodes])):
-        if verdicts:
-            figures[name] = proportion(verdicts)
+    figures: Figures = {"runs": len(found), **_shares([episode for one in found for episode in one["right"]])}
+    for laps in found[0].get("delayed", {}) if found else ():
+        figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
     return figures
+
+
+def _shares(verdicts: Iterable[Sequence[int | None]]) -> Figures:
+    """Of the decisions of episodes, and of episodes all of whose decisions are right."""
+    episodes = [[verdict for verdict in episode if verdict is not None] for episode in verdicts]
+    decisions = [verdict for episode in episodes for verdict in episode]
+    counted = {"decisions": decisions, "whole": [int(all(episode)) for episode in episodes]}
+    return {name: proportion(found) for name, found in counted.items() if found}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:
@@ -193,6 +225,12 @@ def tables(figures: Figures) -> Iterator[Table | str]:
         cells = [[row, *(_cell(tasks[task][row].get(name)) for task in tasks)] for row in rows]
         chances = ["chance", *(f"{chance(task, name):.2f}" for task in tasks)]
         yield table(f"{title}, {figures['seeds']} seeds", ["memory", *tasks], [chances, *cells])
+    for delay in (f"{laps}x" for laps in LAPS):
+        if any(delay in tasks[task][row] for task in tasks for row in rows):
+            cells = [
+                [row, *(_cell(tasks[task][row].get(delay, {}).get("decisions")) for task in tasks)] for row in rows
+            ]
+            yield table(f"right decisions after {delay} the trained delay", ["memory", *tasks], cells)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 

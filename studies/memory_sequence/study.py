@@ -35,7 +35,9 @@ from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
 TASK = "sequence"
-SCHEMA = 2
+SCHEMA = 3
+FIRST_SEED = FIRST_EVALUATION_SEED + 500
+"""Of the columns' scenes, by which no recipe was chosen."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def run(
         tasks=(TASK,),
         rows=rows,
         seeds=tuple(range(seeds)),
-        pairs=9,
+        pairs=12,
         columns=COLUMNS,
         recipe=RECIPE,
         lessons=LESSONS,
@@ -186,7 +188,7 @@ def _render_all(plan: SequencePlan) -> None:
 def _sets(plan: SequencePlan) -> list[tuple[list[int], ScenarioOf]]:
     """Seeds and kind of episodes of the training split, the validation split and every column."""
     recipe = plan.recipe
-    evaluation = list(range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + plan.pairs))
+    evaluation = list(range(FIRST_SEED, FIRST_SEED + plan.pairs))
     return [
         (recipe.training_seeds, default_scenario),
         (recipe.validation_seeds, default_scenario),

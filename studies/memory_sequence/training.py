@@ -30,12 +30,13 @@ RECIPE = replace(
 
 @dataclass(frozen=True)
 class Lesson:
-    """Episodes of up to `cues` cues. steps: at most. rate: share of the learning rate."""
+    """Episodes of up to `cues` cues. steps: at most. rate: share of the learning rate. delay: times that shown."""
 
     cues: int
     clock_factor: float
     steps: int
     rate: float = 1.0
+    delay: float = 1.0
 
 
 LESSONS = (
@@ -43,15 +44,17 @@ LESSONS = (
     Lesson(2, 16.0, 150),
     Lesson(3, 16.0, 150),
     Lesson(4, 16.0, 200),
-    Lesson(MAX_CUES, 8.0, 200),
-    Lesson(MAX_CUES, 2.0, 100),
-    Lesson(MAX_CUES, 1.0, 100),
-    Lesson(MAX_CUES, 1.0, 50, rate=0.25),
+    Lesson(MAX_CUES, 8.0, 600),
+    Lesson(MAX_CUES, 2.0, 300),
+    Lesson(MAX_CUES, 1.0, 300),
+    Lesson(MAX_CUES, 1.0, 150, delay=4.0),
+    Lesson(MAX_CUES, 1.0, 150, delay=16.0),
+    Lesson(MAX_CUES, 1.0, 150, rate=0.25, delay=16.0),
 )
 """All cues at once are not discovered; one is, and with it known the next."""
 HEAD_LESSONS = (Lesson(MAX_CUES, 1.0, 200),)
 """Without a memory there is only the head's moving to learn."""
-VARIANTS = {1: 2, 2: 2, 3: 3, 4: 8, 5: 6, 6: 12}
+VARIANTS = {1: 2, 2: 4, 3: 8, 4: 24, 5: 24, 6: 48}
 """Recombinations of a pair, by cues: long sequences are rare among the demonstrations, and have more orders."""
 DECISIVE = 0.2
 """Action units: joints whose targets differ so much between twins at a decision show the decision."""
@@ -77,7 +80,13 @@ def train(
 ) -> AuxiliaryHead:
     """Train encoder and memory in place, lesson by lesson; returns them under their head."""
     stages = [
-        Stage(up_to(training, part.cues), up_to(validation, part.cues), part.clock_factor, part.steps, part.rate)
+        Stage(
+            up_to(training, part.cues).delayed(part.delay),
+            up_to(validation, part.cues).delayed(part.delay),
+            part.clock_factor,
+            part.steps,
+            part.rate,
+        )
         for part in lessons
     ]
     head = partial(WeightedAuxiliaryHead, weights=joint_weights(training))
