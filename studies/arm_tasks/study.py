@@ -164,7 +164,8 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
     training, validation, held_out = recipe.by_split(
         list(collect_splits(run.task, recipe, design.observation, plan.demos))
     )
-    asked = {1: held_out, **{laps: _delayed(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ())}}
+    longer = {laps: delayed_scenes(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ())}
+    asked = {1: held_out, **longer}
     data = build.prepare(design, training, validation, [scene for scenes in asked.values() for scene in scenes])
     assert data.held_out is not None
     agent = new_agent(design, data, run.seed)
@@ -190,7 +191,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
     return {**figures, "steps": log[-1].step, "parameters": parameters, "state_bytes": agent.memory.state_bytes}
 
 
-def _delayed(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
+def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
     """The first held-out scenes, with the arms going round the stations so many times."""
     seeds = plan.recipe_of(task).held_out_seeds[:DELAYED]
     return list(collect(task, seeds, design.observation, plan.demos, scenario_of=partial(_with_laps, laps)))

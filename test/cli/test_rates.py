@@ -50,7 +50,14 @@ def test_bags_are_trained_on_and_evaluated(
     config, bags, out = record(tmp_path, robot), str(tmp_path / "bags"), tmp_path / "c"
     places = ["--config", str(config), "--cache", str(tmp_path / "cache")]
     short = ["--steps", "3", "--held-out", "0.34"]
-    for value in ("stage_steps=4", "check_steps=2", "settle_steps=0", "attempts=1", "clock_factors=[2.0,1.0]"):
+    for value in (
+        "stage_steps=4",
+        "check_steps=2",
+        "settle_steps=0",
+        "attempts=1",
+        "clock_factors=[2.0,1.0]",
+        "delay_factors=[2.0]",
+    ):
         short += ["--set", f"recipe.memory_first.{value}"]
     assert main(["train", bags, *places, "--out", str(out), *short]) == 0
     said = capsys.readouterr().out

@@ -109,7 +109,8 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     recipe.write_text(
         "seed: 5\nmemory: {name: gru, options: {hidden: 12}}\nclock: {kind: every, n: 3}\n"
         "recipe: {learning_rate: 5e-4, branch_reach: 3, augmentation: {shift_px: 1}, "
-        "memory_first: {clock_factors: [2, 1], stage_steps: 3, check_steps: 2, settle_steps: 0, attempts: 1}}\n"
+        "memory_first: {clock_factors: [2, 1], delay_factors: [2], stage_steps: 3, check_steps: 2, settle_steps: 0, "
+        "attempts: 1}}\n"
     )
     words = [*arguments(folder), "--recipe", str(recipe), "--set", "recipe.augmentation.shift_px=0"]
     words[words.index("none")] = "gru"
@@ -127,7 +128,9 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     assert all((first.tensors[name] == again.tensors[name]).all() for name in first.tensors)
 
 
-FAST = ("recipe.memory_first={clock_factors: [2], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",)
+FAST = (
+    "recipe.memory_first={clock_factors: [2], delay_factors: [], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",
+)
 
 
 def remembering(folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from studies.arm_tasks import study
 from studies.grid import Run, Store
 from trace_memory_ros.arm.sim.names import WATCHED_TASKS
+from trace_memory_ros.arm.sim.scenario import Scenario
 
 CALL = {"scenes": 2, "held_out": 1, "seeds": 1, "workers": 0, "demos": Path("nowhere")}
 
@@ -38,6 +40,34 @@ def test_decisions_at_which_nothing_is_asked_are_left_out(tmp_path: Path, monkey
     assert next(iter(decisions.columns[2].cells)) == "0.20"
     assert next(iter(whole.columns[1].cells)) == "0.17"
     assert next(iter(whole.columns[2].cells)) == "0.20"
+
+
+def test_memories_may_be_asked_after_longer_delays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {"right": [[1], [1]], "steps": 5, "delayed": {"4": [[1], [1]], "16": [[1], [0]]}}
+    monkeypatch.setattr(study, "measure", lambda plan, run: kept)
+    figures = study.run(tmp_path, False, ("when",), ("gru",), delays=True, **CALL)
+    found = figures["tasks"]["when"]["gru"]
+    assert [found[delay]["decisions"]["right"] for delay in ("4x", "16x")] == [2, 1]
+    *_, short, long = study.tables(figures)
+    assert (short.title, long.title) == tuple(f"right decisions after {n}x the trained delay" for n in (4, 16))
+    assert list(long.columns[1].cells) == ["0.50 (1/2), 0.09 to 0.91"]
+
+
+def test_memories_are_asked_about_held_out_scenes_with_more_laps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = study.TasksPlan(
+        tasks=("when",), rows=("gru",), seeds=(0,), pairs=9, scenes=1, out_dir=tmp_path, demos=tmp_path, delays=True
+    )
+
+    def asked(task: str, seeds: Sequence[int], *_: object, scenario_of: Callable[..., Scenario]) -> list[Scenario]:
+        return [scenario_of(task, seed, 0) for seed in seeds]
+
+    monkeypatch.setattr(study, "collect", asked)
+    longer = study.delayed_scenes(plan, "when", study.row_design("gru"), 16)
+    assert [(scenario.seed, scenario.laps) for scenario in longer] == [
+        (seed, 16) for seed in plan.recipe_of("when").held_out_seeds[: study.DELAYED]
+    ]
 
 
 def test_rows_and_tasks_of_a_run_have_folders_of_their_own(tmp_path: Path) -> None:

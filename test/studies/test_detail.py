@@ -74,7 +74,9 @@ def test_figures_count_decisions_over_seeds(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_row_from_episodes_to_a_figure(tmp_path: Path) -> None:
-    short = replace(RECIPE.memory_first, stage_steps=2, check_steps=1, clock_factors=(2.0,), check_pairs=1)
+    short = replace(
+        RECIPE.memory_first, stage_steps=2, check_steps=1, clock_factors=(2.0,), delay_factors=(), check_pairs=1
+    )
     recipe = replace(RECIPE, pairs=1, validation_pairs=1, memory_first=short)
     plan = plan_in(tmp_path, recipe=recipe, pairs=1)
     run = Run(TASKS[1], SMALL, 0)

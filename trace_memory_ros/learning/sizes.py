@@ -1,4 +1,4 @@
-"""Sizes that a robot's memory has unless others are asked for.
+"""The memory that a robot has, and its sizes, unless others are asked for.
 
 A mechanism is as wide as `WIDTH` says and otherwise at its own defaults: 16 to 180 thousand parameters, a state of a
 few kB. `SLOTS` are enough for a handful of things to hold at once; an unused one costs `WIDTH` numbers. What is set
@@ -11,6 +11,8 @@ from typing import Any
 
 from trace_memory_ros.memory.registry import GATED
 
+MEMORY = "gru"
+"""What is trained where no other is asked for: what held everywhere (docs/how-to/choose-a-memory.md)."""
 WIDTH = 64
 SLOTS = 8
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_ey
 from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
-from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
+from trace_memory_ros.learning.sizes import MEMORY, SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.periods import ticks_in
@@ -44,8 +44,6 @@ FINEST, LEAST_WRITTEN = 4.0, 0.75
 """How much finer a clock of motion may be, and the share of what is shown that it must then write."""
 EVERY_MS = 500
 """Between two writes of a robot that stands while something is shown to it."""
-MEMORY = "gru"
-"""What held on fresh bags of every robot where there were few to train on (docs/how-to/training.md)."""
 WINDOW = PathWindow()
 """Of the path, that addresses are signatures of: that of a whole episode is a fingerprint of it."""
 _ROUNDS = 40
