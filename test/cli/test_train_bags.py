@@ -129,7 +129,8 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
 
 
 FAST = (
-    "recipe.memory_first={clock_factors: [2], delay_factors: [], stage_steps: 2, check_steps: 2, settle_steps: 0, attempts: 1}",
+    "recipe.memory_first={clock_factors: [2], delay_factors: [], stage_steps: 2, check_steps: 2, settle_steps: 0}",
+    "recipe.memory_first.attempts=1",
 )
 
 
