@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from studies.grid import Figures, digest
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED, some_scenarios
+from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
+
+LAPS = (4, 16)
+"""Times the trained delay, after which a memory may be asked too: laps round the stations instead of one."""
+
+
+def with_laps(laps: int, task: str, seed: int, cue: int) -> Scenario:
+    """The scenario that a memory is trained on, with the arms going round the stations so many times."""
+    return replace(default_scenario(task, seed, cue), laps=laps)
 
 
 def twins(task: str, scenes: int, skipped: int = 0, **changes: Any) -> list[Scenario]:

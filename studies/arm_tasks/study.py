@@ -15,11 +15,11 @@ from rich.table import Table
 from studies import options
 from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
+from studies.scenes import LAPS, with_laps
 from studies.tables import proportion, table
 from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
 from trace_memory_ros.arm.demonstrations import collect, collect_splits
 from trace_memory_ros.arm.design import arm_design, arm_recipe
-from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.arm.sim.env import ArmEnv
 from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
@@ -37,8 +37,8 @@ TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
-LAPS, DELAYED = (4, 16), 4
-"""Times the trained delay, and the scenes of each, after which a memory may be asked too."""
+DELAYED = 4
+"""Scenes of each longer delay."""
 SCHEMA = 2
 
 
@@ -164,9 +164,8 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
     training, validation, held_out = recipe.by_split(
         list(collect_splits(run.task, recipe, design.observation, plan.demos))
     )
-    longer = {laps: delayed_scenes(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ())}
-    asked = {1: held_out, **longer}
-    data = build.prepare(design, training, validation, [scene for scenes in asked.values() for scene in scenes])
+    asked = [held_out, *(delayed_scenes(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ()))]
+    data = build.prepare(design, training, validation, [scene for scenes in asked for scene in scenes])
     assert data.held_out is not None
     agent = new_agent(design, data, run.seed)
     log: list[Progress] = []
@@ -184,7 +183,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
             for scene in islice(scenes, len(some))
             for episode in decisions_right(model, data.held_out, scene)
         ]
-        for some in asked.values()
+        for some in asked
     )
     parameters = sum(p.numel() for p in agent.memory.parameters())
     figures = {"right": right, "delayed": dict(zip(map(str, LAPS), later, strict=False))}
@@ -194,11 +193,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
 def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
     """The first held-out scenes, with the arms going round the stations so many times."""
     seeds = plan.recipe_of(task).held_out_seeds[:DELAYED]
-    return list(collect(task, seeds, design.observation, plan.demos, scenario_of=partial(_with_laps, laps)))
-
-
-def _with_laps(laps: int, task: str, seed: int, cue: int) -> Scenario:
-    return replace(default_scenario(task, seed, cue), laps=laps)
+    return list(collect(task, seeds, design.observation, plan.demos, scenario_of=partial(with_laps, laps)))
 
 
 def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:

@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from studies.robots.robots import ROBOTS, Robot
+from studies.scenes import LAPS, with_laps
 from trace_memory_ros.arm.recorder import arm_recording, record_bags
-from trace_memory_ros.arm.sim.curriculum import default_scenario
 from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData
@@ -18,8 +18,6 @@ from trace_memory_ros.learning.bags.training import read_bags
 CONFIGS = Path(__file__).parents[2] / "config" / "robots"
 TASKS = ("origin", "colour")
 TRAIN, FRESH = "train", "fresh"
-LAPS = (4, 16)
-"""Times the trained delay, after which a memory of the arm's tasks may be asked."""
 FIRST_FRESH = 100_000
 ROBOT_FRESH = 1_000
 
@@ -84,4 +82,4 @@ def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Pat
 
 def _record_arm(task: str, laps: int, folder: Path, scene: int) -> Path:
     """Even scenes have one answer, odd ones the other: there are no twins."""
-    return next(iter(record_bags([replace(default_scenario(task, scene, scene % 2), laps=laps)], folder)))
+    return next(iter(record_bags([with_laps(laps, task, scene, scene % 2)], folder)))

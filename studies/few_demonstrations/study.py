@@ -13,8 +13,9 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.few_demonstrations.sources import FRESH, LAPS, TASKS, TRAIN, data_of, delayed, sources
+from studies.few_demonstrations.sources import FRESH, TASKS, TRAIN, data_of, delayed, sources
 from studies.grid import Figures, Store, say
+from studies.scenes import LAPS
 from studies.tables import table
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
