@@ -12,8 +12,9 @@ from torch import Tensor
 
 from studies.memory_sequence.recombine import Twins, recombine
 from trace_memory_ros.arm.sim.events import MAX_CUES
-from trace_memory_ros.learning.agent import Agent, AuxiliaryHead, Losses
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
+from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.memory_first import Stage, learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
@@ -119,10 +120,7 @@ class WeightedAuxiliaryHead(AuxiliaryHead):
         super().__init__(agent)
         self.weights = weights
 
-    def losses(self, batch: EpisodeBatch) -> Losses:
-        """Weighted chunk L1 of the head and the memory's auxiliary terms."""
-        readout, losses = self.agent.recall(batch)
-        target = self.agent.policy.normalise_actions(batch.actions)
-        counts = batch.valid[..., None] * self.weights
-        losses["chunk_l1"] = ((self._predict(batch, readout) - target).abs() * counts).sum() / counts.sum()
-        return losses
+    def chunk_loss(self, predicted: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+        """Weighted L1."""
+        counts = valid[..., None] * self.weights
+        return ((predicted - target).abs() * counts).sum() / counts.sum()

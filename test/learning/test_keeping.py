@@ -144,7 +144,7 @@ def test_too_little_memory_says_what_halves_it(error: Exception, said: str, monk
     def full(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("trace_memory_ros.learning.agent.AuxiliaryHead.losses", full)
+    monkeypatch.setattr("trace_memory_ros.learning.auxiliary.head.AuxiliaryHead.losses", full)
     with pytest.raises(MemoryError, match=f"{said}.*--set recipe.memory_first.batch_pairs=1 halves"):
         fit(plan, data, SHORT, 0)
     with pytest.raises(MemoryError, match="--set recipe.memory_first.reads=8"):
@@ -158,6 +158,6 @@ def test_another_fault_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None
     def odd(*_: Any) -> Any:
         raise RuntimeError("something else")
 
-    monkeypatch.setattr("trace_memory_ros.learning.agent.AuxiliaryHead.losses", odd)
+    monkeypatch.setattr("trace_memory_ros.learning.auxiliary.head.AuxiliaryHead.losses", odd)
     with pytest.raises(RuntimeError, match="something else"):
         fit(plan, data, SHORT, 0)

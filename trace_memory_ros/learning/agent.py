@@ -11,14 +11,13 @@ from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
-from trace_memory_ros.policies.act.policy import chunk_l1
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import ContentEncoder
 
 Losses = dict[str, Tensor]
-PER_READ = ("kl",)
-"""Losses of a policy that are means over reads; the others are over the ticks of their chunks."""
+PER_READ = ("kl", "future")
+"""Losses that are means over reads; the others are over the ticks of their chunks."""
 
 
 class Agent(nn.Module):
@@ -50,6 +49,13 @@ class Agent(nn.Module):
         theirs = {id(one) for one in self.policy.parameters()}
         own = [*self.encoder.parameters(), *self.memory.parameters()]
         return [one for one in own if id(one) not in theirs]
+
+    def look(self, evidence: Evidence) -> Features:
+        """What the memory's backbone sees, to be used more than once."""
+        if isinstance(evidence.thumbnails, Features):
+            return evidence.thumbnails
+        with self.hardware.half():
+            return self.encoder.features(evidence.thumbnails)
 
     def policy_features(self, batch: EpisodeBatch) -> Features | None:
         """What the policy's backbone sees at every read tick `(B, R, C, ...)`, where the memory shares it."""
@@ -136,39 +142,3 @@ def shared(losses: Losses, valid: Tensor, group: Group) -> Losses:
         return losses
     ticks, reads = group.share_of(valid), group.share_of(torch.ones_like(valid[:, 0]))
     return {name: value * (reads if name in PER_READ else ticks) for name, value in losses.items()}
-
-
-class AuxiliaryHead(nn.Module):
-    """An agent's encoder and memory under an auxiliary head that predicts the chunk from the read vector and the state.
-
-    A two-layer perceptron of `hidden` units, discarded after the memory-first phase; it makes the path from cue to loss
-    short.
-    """
-
-    def __init__(self, agent: Agent, hidden: int = 128) -> None:
-        super().__init__()
-        self.agent = agent
-        self.shape = (agent.policy.config.chunk, len(agent.policy.config.action_names))
-        inputs = agent.memory.dims.width + agent.memory.address_width + agent.encoder.config.state_dim
-        outputs = self.shape[0] * self.shape[1]
-        head = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
-        self.head = head.to(agent.hardware.device)
-
-    def forward(self, batch: EpisodeBatch) -> Tensor:
-        """Normalised action chunks `(B, R, H, A)`."""
-        here = batch.to(self.agent.hardware.device)
-        readout = self.agent.read(here)
-        return self._predict(here, readout).to(batch.actions)
-
-    def losses(self, batch: EpisodeBatch) -> Losses:
-        """Chunk L1 of the head and the memory's auxiliary terms, unweighted."""
-        batch = batch.to(self.agent.hardware.device)
-        readout, losses = self.agent.recall(batch)
-        target = self.agent.policy.normalise_actions(batch.actions)
-        own = {"chunk_l1": chunk_l1(self._predict(batch, readout), target, batch.valid)}
-        return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
-
-    def _predict(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
-        state = batch.reads.state.flatten(0, 1)
-        chunks = self.head(torch.cat([readout.vector, readout.address, state], dim=-1))
-        return chunks.reshape(*batch.last_write.shape, *self.shape)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from trace_memory_ros.learning.agent import Agent, AuxiliaryHead
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
@@ -136,7 +137,10 @@ def learn_memory(
         torch.manual_seed(drawn)
         if attempt > 1:
             reinitialise(agent, training)
-        run = _Attempt(head(agent), recipe, drawn, report, stages, attempt, feed, keeper)
+        model = head(agent)
+        if recipe.future_weight:
+            model.foresee(training, recipe.future_weight)
+        run = _Attempt(model, recipe, drawn, report, stages, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)
         while run.stage < len(stages):
@@ -181,7 +185,14 @@ class _Attempt:
         for group in self.optimiser.param_groups:
             group["lr"] = first.learning_rate * stage.rate
         sizes = (first.batch_pairs, first.reads, first.shares)
-        sampling = Sampling(stage.training, self.recipe, stage.clock_factor, *sizes, pictures=False)
+        sampling = Sampling(
+            stage.training,
+            self.recipe,
+            stage.clock_factor,
+            *sizes,
+            pictures=False,
+            future=self.recipe.future_weight > 0,
+        )
 
         def make(step: int) -> Built:
             return self.feed.built(sampling, (self.seed, 1, number, step))

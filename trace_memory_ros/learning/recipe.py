@@ -103,7 +103,8 @@ class Recipe:
 
     branch_reach: ticks after the branch that count as near it; beyond, the robot's own motion gives the branch away.
     memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's. frozen_trunk: keep
-    the policy's image trunk as it is, which needs a policy that was trained before.
+    the policy's image trunk as it is, which needs a policy that was trained before. future_weight: of the error of the
+    pictures to come, in the first phase; 0 where they are not to be predicted.
     """
 
     pairs: int = 60
@@ -127,6 +128,7 @@ class Recipe:
     entropy_weight: float = 0.001
     consistency_weight: float = 0.01
     kl_weight: float = 1e-3
+    future_weight: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
@@ -169,6 +171,7 @@ class Recipe:
         """Weight of a named loss in the sum (TRACE eq. 38); 1 for the policy's own."""
         weights = {
             "kl": self.kl_weight,
+            "future": self.future_weight,
             "balance": self.balance_weight,
             "entropy": self.entropy_weight,
             "consistency": self.consistency_weight,

@@ -57,6 +57,11 @@ class EncoderConfig:
         return self.backbone.is_small and not self.shared
 
     @property
+    def attends(self) -> bool:
+        """Whether places of a picture are told apart."""
+        return self.pooling == "attention" and not self.own_small
+
+    @property
     def vision(self) -> BackboneConfig:
         """The backbone with everything that building it needs."""
         if not self.own_small:
@@ -172,8 +177,13 @@ class Pool(nn.Module):
         self.centre.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
 
+    def standardised(self, values: Tensor) -> Tensor:
+        """Features `(..., d)` around 0, of unit variance."""
+        normal: Tensor = self.norm((values - self.centre) / self.spread)
+        return normal
+
     def _mapped(self, values: Tensor) -> Tensor:
-        mapped: Tensor = self.map(self.norm((values - self.centre) / self.spread))
+        mapped: Tensor = self.map(self.standardised(values))
         return mapped
 
 

@@ -28,6 +28,9 @@ from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision.base import Features
 
+FUTURE_CHUNKS = (1, 2, 4)
+"""How many chunks after a read the pictures to come are seen; an episode's last stands for those after its end."""
+FUTURE_PX = 16
 BEFORE_MS = 200
 """How long before a decision reads count as near it."""
 
@@ -55,7 +58,8 @@ class EpisodeBatch(NamedTuple):
 
     mask `(B, T)` bool; last_write `(B, R)` step of the scan after which each read comes; images `(B, R, C, 3, P, P)` in
     0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. order
-    `(B, T')` the write of each step of the scan, -1 after the last; None where the steps are the writes.
+    `(B, T')` the write of each step of the scan, -1 after the last; None where the steps are the writes. future `(B, R,
+    K, C, 16, 16, 3)` small pictures in 0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks.
     """
 
     writes: Evidence
@@ -67,6 +71,7 @@ class EpisodeBatch(NamedTuple):
     actions: Tensor
     valid: Tensor
     order: Tensor | None = None
+    future: Tensor | None = None
 
     def to(self, device: torch.device) -> EpisodeBatch:
         """The batch on a device; from pinned memory without waiting for it."""
@@ -78,17 +83,18 @@ class EpisodeBatch(NamedTuple):
 
     def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
         """Change every tensor."""
-        writes, mask, reads, *rest, order = self
+        writes, mask, reads, *rest, order, future = self
         seen, now = (Evidence(on_seen(change, part.thumbnails), *map(change, part[1:])) for part in (writes, reads))
-        changed = EpisodeBatch(seen, change(mask), now, *map(change, rest))
-        return changed if order is None else changed._replace(order=change(order))
+        asked = (None if part is None else change(part) for part in (order, future))
+        return EpisodeBatch(seen, change(mask), now, *map(change, rest), *asked)
 
     def floats(self) -> EpisodeBatch:
         """The batch with images as the networks take them, on the device where they are."""
         writes, reads = (
             part._replace(thumbnails=on_seen(_floats, part.thumbnails)) for part in (self.writes, self.reads)
         )
-        return self._replace(writes=writes, reads=reads, images=_floats(self.images))
+        future = None if self.future is None else self.future.float().div_(255.0)
+        return self._replace(writes=writes, reads=reads, images=_floats(self.images), future=future)
 
     @property
     def steps(self) -> Tensor:
@@ -138,6 +144,7 @@ class BatchBuilder:
         views: Sequence[int] = (),
         delays: Sequence[Delay] = (),
         raw: bool = False,
+        future: bool = False,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
@@ -145,7 +152,7 @@ class BatchBuilder:
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         longest: writes and steps to pad to, where the episodes are part of a batch. delays: one per episode; all as
         long as `delay` says where none are given. raw: with images as they are stored, which are a quarter of the
-        bytes; see `floats`.
+        bytes; see `floats`. future: with pictures of what is seen after each read.
         """
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
@@ -167,6 +174,7 @@ class BatchBuilder:
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
             None if longest[0] == longest[1] else torch.from_numpy(np.stack([_ended(o, longest[1]) for o in orders])),
+            torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
         )
         return batch if raw else batch.floats()
 
@@ -234,6 +242,15 @@ class BatchBuilder:
         if px is None or all(frames.px == px for frames in demo.images.values()):
             return torch.from_numpy(stacked(demo.images, ticks))
         return torch.from_numpy(np.stack([shrunk(frames[ticks], px) for frames in demo.images.values()], axis=-4))
+
+    def small_pictures(self, episode: Episode, ticks: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """What all cameras see at ticks `(...)`: `(..., C, 16, 16, 3)`, or smaller where the memory sees less."""
+        seen = stacked(episode.thumbnails, ticks)
+        return seen if seen.shape[-2] <= FUTURE_PX else shrunk(seen, FUTURE_PX)
+
+    def _future(self, episode: Episode, reads: NDArray[np.int64]) -> Tensor:
+        later = reads[:, None] + self.chunk * np.array(FUTURE_CHUNKS)
+        return torch.from_numpy(self.small_pictures(episode, np.minimum(later, episode.demo.ticks - 1)))
 
     def _targets(self, episode: Episode, reads: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         ticks = reads[:, None] + np.arange(self.chunk)

@@ -69,7 +69,7 @@ class Sampling:
     """How the batches of a phase or stage are drawn: `pairs` counterfactual pairs, or as many episodes without twins,
     written at about `clock_factor` times the final update interval.
 
-    pictures: whether the policy's images are wanted.
+    pictures: whether the policy's images are wanted. future: whether those to come are.
     """
 
     builder: BatchBuilder
@@ -79,6 +79,7 @@ class Sampling:
     reads: int
     shares: ReadShares
     pictures: bool = True
+    future: bool = False
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         """Every random choice of a batch."""
@@ -99,7 +100,7 @@ class Sampling:
         longest = None if group.size == 1 else self.builder.longest(*drawn[:2], drawn.delays)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
         rest = (longest, drawn.views[rows], drawn.delays[rows])
-        batch = self.builder.build(*mine, self.pictures, *rest, raw=True)
+        batch = self.builder.build(*mine, self.pictures, *rest, raw=True, future=self.future)
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 

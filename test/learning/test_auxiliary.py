@@ -1,0 +1,117 @@
+"""The auxiliary head: where the present holds what is asked for, and the pictures to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from learning.synthetic import BRANCH_TICK, design, pair
+from torch import nn
+
+from trace_memory_ros.learning.auxiliary.future import FuturePictures
+from trace_memory_ros.learning.auxiliary.places import HEADS, KEY, Places
+from trace_memory_ros.learning.build import prepare
+from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data
+from trace_memory_ros.learning.data.dataset import TrainingSet
+from trace_memory_ros.learning.fit import new_agent
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.vision.encoder import Pool
+
+ROWS, COLUMNS, COLOURS = 2, 3, 4
+RECIPE = Recipe(
+    future_weight=1.0,
+    memory_first=MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=60, check_steps=1, attempts=1),
+)
+
+
+@pytest.fixture(scope="module")
+def builder() -> BatchBuilder:
+    return prepare(design("gru"), [pair(i) for i in range(6)]).training
+
+
+def places(cameras: int = 1) -> Places:
+    torch.manual_seed(0)
+    return Places(Pool("attention", ROWS * COLUMNS, COLOURS, 8), COLOURS, cameras, COLOURS, ROWS, COLUMNS)
+
+
+def test_a_place_is_that_of_the_token_which_is_asked_for() -> None:
+    told = places(cameras=2)
+    with torch.no_grad():
+        for part, colours in ((told.query, 2 * HEADS), (told.key, HEADS)):
+            part.bias.zero_()
+            part.weight.copy_(100.0 * torch.eye(KEY, COLOURS).repeat(colours, 1))
+    tokens = torch.zeros(1, 2, ROWS * COLUMNS, COLOURS)
+    tokens[0, 0, 5, 3], tokens[0, 1, 1, 3] = 1.0, 1.0
+    found = told(torch.eye(COLOURS)[[3]], tokens).reshape(2, HEADS, 2)
+    for camera, token in enumerate((5, 1)):
+        torch.testing.assert_close(found[camera], told.grid[token].expand(HEADS, 2))
+    assert told.grid[[5, 1]].tolist() == [pytest.approx([3**0.5, 3**0.5]), pytest.approx([-(3**0.5), 0.0])]
+
+
+def scenes(rng: torch.Generator, held_out: bool, count: int = 64) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A colour that is asked for, tokens that hold all colours, and where it is; some are never trained on there."""
+    asked = torch.randint(COLOURS, (count,), generator=rng)
+    order = torch.stack([torch.randperm(ROWS * COLUMNS, generator=rng)[:COLOURS] for _ in range(count)])
+    at = order[torch.arange(count), asked]
+    kept = ((at + asked) % 5 == 0) == held_out
+    tokens = torch.zeros(count, ROWS * COLUMNS, COLOURS)
+    tokens[torch.arange(count)[:, None], order, torch.arange(COLOURS)] = 1.0
+    return torch.eye(COLOURS)[asked][kept], tokens[kept], at[kept]
+
+
+def right(told: Callable[..., torch.Tensor], rate: float, parameters: list[nn.Parameter], grid: torch.Tensor) -> float:
+    """Share of never seen colours and places that are found after 400 steps on the others."""
+    rng, optimiser = torch.Generator().manual_seed(1), torch.optim.Adam(parameters, lr=rate)
+    for _ in range(400):
+        asked, tokens, at = scenes(rng, held_out=False)
+        loss = (told(asked, tokens) - grid[at]).abs().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    asked, tokens, at = scenes(rng, held_out=True, count=800)
+    assert len(at) > 100
+    with torch.no_grad():
+        return float((torch.cdist(told(asked, tokens), grid).argmin(dim=-1) == at).float().mean())
+
+
+def test_places_carry_over_to_colours_never_trained_on_there() -> None:
+    told = places()
+    out = nn.Linear(told.width, 2)
+    layers = nn.Sequential(nn.Linear(COLOURS * (1 + ROWS * COLUMNS), 128), nn.GELU(), nn.Linear(128, 2))
+    theirs = [*told.parameters(), *out.parameters()]
+    assert right(lambda asked, tokens: out(told(asked, tokens[:, None])), 2e-2, theirs, told.grid) > 0.95
+    # What a perceptron makes of the same is a table of colours by places.
+    flat = lambda asked, tokens: layers(torch.cat([asked, tokens.flatten(1)], dim=-1))  # noqa: E731
+    assert right(flat, 3e-3, list(layers.parameters()), told.grid) < 0.3
+
+
+def test_pictures_to_come_are_those_after_the_chunks_and_the_last_for_later(builder: BatchBuilder) -> None:
+    reads = [np.array([0, 5, BRANCH_TICK])] * 2
+    batch = builder.build([0, 3], [1.0, 1.0], reads, pictures=False, future=True)
+    for row, index in enumerate((0, 3)):
+        episode = builder.data.episodes[index]
+        later = np.minimum(reads[row][:, None] + 4 * np.array(FUTURE_CHUNKS), episode.demo.ticks - 1)
+        assert later.max() == episode.demo.ticks - 1
+        for camera, frames in enumerate(episode.thumbnails.values()):
+            right = torch.from_numpy(frames[later.ravel()]).float().div(255.0).reshape(3, 3, *frames[0].shape)
+            torch.testing.assert_close(batch.future[row, :, :, camera], right)
+    assert builder.build([0], [1.0], reads[:1]).future is None
+
+
+def test_pictures_to_come_are_learned_with_the_memory(builder: BatchBuilder) -> None:
+    said: list[Progress] = []
+    learn_memory(new_agent(design("gru"), Data(builder, None, None), 0), builder, None, RECIPE, 0, said.append)
+    first, last = (np.mean([one.losses["future"] for one in part]) for part in (said[:5], said[-5:]))
+    assert last < 0.8 * first
+    assert RECIPE.weight_of("future") == 1.0 and Recipe().weight_of("future") == 0.0
+
+
+def test_a_robot_without_cameras_cannot_be_asked_for_pictures(builder: BatchBuilder) -> None:
+    blind = [replace(episode, thumbnails={}) for episode in builder.data.episodes]
+    with pytest.raises(ValueError, match="future_weight = 1.0 asks for pictures, and there is no camera: set it to 0"):
+        FuturePictures.fit(replace(builder, data=TrainingSet(blind)), 4, 1.0)

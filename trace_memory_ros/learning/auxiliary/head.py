@@ -1,0 +1,79 @@
+"""The auxiliary head of the memory-first phase."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.learning.agent import Agent, Losses, shared
+from trace_memory_ros.learning.auxiliary.future import FuturePictures
+from trace_memory_ros.learning.auxiliary.places import Places
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.policies.act.policy import chunk_l1
+from trace_memory_ros.vision.base import Features
+
+
+class AuxiliaryHead(nn.Module):
+    """An agent's encoder and memory under an auxiliary head that predicts the chunk from the read vector and the state.
+
+    A two-layer perceptron of `hidden` units, discarded after the memory-first phase; it makes the path from cue to loss
+    short. Where the eyes attend to places, it is also told where in the present picture that lies which the readout
+    asks for.
+    """
+
+    def __init__(self, agent: Agent, hidden: int = 128) -> None:
+        super().__init__()
+        self.agent = agent
+        self.shape = (agent.policy.config.chunk, len(agent.policy.config.action_names))
+        self._read = agent.memory.dims.width + agent.memory.address_width
+        self._state = agent.encoder.config.state_dim
+        outputs = self.shape[0] * self.shape[1]
+        self.head = nn.ModuleDict()
+        inputs = self._read + self._state
+        if agent.encoder.config.attends:
+            places = Places.of(agent.encoder, self._read)
+            self.head["places"] = places
+            inputs += places.width
+        self.head["chunk"] = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+        self.head.to(agent.hardware.device)
+
+    def foresee(self, training: BatchBuilder, weight: float) -> None:
+        """Predict the pictures to come as well, which the loss counts by `weight`; ValueError without a camera."""
+        future = FuturePictures.fit(training, self._read + self._state, weight)
+        self.head["future"] = future.to(self.agent.hardware.device)
+
+    def forward(self, batch: EpisodeBatch) -> Tensor:
+        """Normalised action chunks `(B, R, H, A)`."""
+        here = batch.to(self.agent.hardware.device)
+        looked = self._look(here)
+        return self._predict(here, self.agent.read(here, looked), looked).to(batch.actions)
+
+    def losses(self, batch: EpisodeBatch) -> Losses:
+        """Chunk L1 of the head, error of the pictures to come and the memory's auxiliary terms, unweighted."""
+        batch = batch.to(self.agent.hardware.device)
+        looked = self._look(batch)
+        readout, losses = self.agent.recall(batch, looked)
+        target = self.agent.policy.normalise_actions(batch.actions)
+        own = {"chunk_l1": self.chunk_loss(self._predict(batch, readout, looked), target, batch.valid)}
+        if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
+            own["future"] = future.loss(self._known(batch, readout), batch.future.flatten(0, 1))
+        return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
+
+    def chunk_loss(self, predicted: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+        """Error of chunks `(B, R, H, A)` where they are `valid` `(B, R, H)`."""
+        return chunk_l1(predicted, target, valid)
+
+    def _look(self, batch: EpisodeBatch) -> Features | None:
+        return self.agent.look(batch.reads) if "places" in self.head else None
+
+    def _known(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
+        return torch.cat([readout.vector, readout.address, batch.reads.state.flatten(0, 1)], dim=-1)
+
+    def _predict(self, batch: EpisodeBatch, readout: Readout, looked: Features | None) -> Tensor:
+        known = self._known(batch, readout)
+        if looked is not None:
+            asked = torch.cat([readout.vector, readout.address], dim=-1)
+            known = torch.cat([known, self.head["places"](asked, looked.flatten().tokens)], dim=-1)
+        chunks: Tensor = self.head["chunk"](known)
+        return chunks.reshape(*batch.last_write.shape, *self.shape)

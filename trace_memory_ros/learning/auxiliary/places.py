@@ -1,0 +1,58 @@
+"""Where the present picture holds what the memory asks for."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.vision.encoder import ContentEncoder, Pool
+
+HEADS, KEY = 4, 16
+"""Heads that ask in each camera's picture, and the width of a key."""
+EDGE = math.sqrt(3.0)
+"""Where a picture ends: its places have unit variance."""
+
+
+class Places(nn.Module):
+    """Attention over the present's tokens, of which only the places are told: row and column, their mean by weight.
+
+    What was remembered is compared with what is seen by a dot product, so that "where is that colour now" is learned
+    for all places at once. From one vector of the present and one of the past it has to be learned for each colour at
+    each place, and training episodes are learned by heart instead.
+
+    pool: whose standardisation the tokens take. asked: width of what is asked with. rows, columns: of the tokens.
+    """
+
+    grid: Tensor
+
+    def __init__(self, pool: Pool, asked: int, cameras: int, tokens: int, rows: int, columns: int) -> None:
+        super().__init__()
+        # In a tuple, so that the encoder's weights are not this head's as well.
+        self._pool = (pool,)
+        self.cameras = cameras
+        self.query = nn.Linear(asked, cameras * HEADS * KEY)
+        self.key = nn.Linear(tokens, HEADS * KEY)
+        down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in (rows, columns))
+        grid = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
+        self.register_buffer("grid", grid, persistent=False)
+
+    @classmethod
+    def of(cls, encoder: ContentEncoder, asked: int) -> Places:
+        """Over the tokens that an encoder attends to."""
+        assert isinstance(encoder.pool, Pool)
+        rows, columns = encoder.vision.token_grid(encoder.config.thumbnail_px)
+        return cls(encoder.pool, asked, encoder.config.cameras, encoder.vision.width, rows, columns)
+
+    @property
+    def width(self) -> int:
+        """How many numbers it tells."""
+        return 2 * self.cameras * HEADS
+
+    def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
+        """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
+        query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
+        key = self.key(self._pool[0].standardised(tokens)).unflatten(-1, (HEADS, KEY))
+        weights = torch.einsum("nchd,nckhd->nchk", query, key).div(math.sqrt(KEY)).softmax(dim=-1)
+        return torch.einsum("nchk,kp->nchp", weights, self.grid).flatten(1)
