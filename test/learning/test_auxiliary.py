@@ -20,7 +20,7 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
-from trace_memory_ros.vision.encoder import Pool
+from trace_memory_ros.vision.encoder import FeatureNorm
 
 ROWS, COLUMNS, COLOURS = 2, 3, 4
 RECIPE = Recipe(
@@ -36,7 +36,7 @@ def builder() -> BatchBuilder:
 
 def places(cameras: int = 1) -> Places:
     torch.manual_seed(0)
-    return Places(Pool("attention", ROWS * COLUMNS, COLOURS, 8), COLOURS, cameras, COLOURS, ROWS, COLUMNS)
+    return Places(FeatureNorm(COLOURS), COLOURS, cameras, COLOURS, ROWS, COLUMNS)
 
 
 def test_a_place_is_that_of_the_token_which_is_asked_for() -> None:
@@ -84,7 +84,7 @@ def test_places_carry_over_to_colours_never_trained_on_there() -> None:
     out = nn.Linear(told.width, 2)
     layers = nn.Sequential(nn.Linear(COLOURS * (1 + ROWS * COLUMNS), 128), nn.GELU(), nn.Linear(128, 2))
     theirs = [*told.parameters(), *out.parameters()]
-    assert right(lambda asked, tokens: out(told(asked, tokens[:, None])), 2e-2, theirs, told.grid) > 0.95
+    assert right(lambda asked, tokens: out(told(asked, tokens[:, None])), 5e-2, theirs, told.grid) > 0.95
     # What a perceptron makes of the same is a table of colours by places.
     flat = lambda asked, tokens: layers(torch.cat([asked, tokens.flatten(1)], dim=-1))  # noqa: E731
     assert right(flat, 3e-3, list(layers.parameters()), told.grid) < 0.3

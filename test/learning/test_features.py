@@ -16,11 +16,12 @@ from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile
 from trace_memory_ros.learning.features.views import seen
+from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.base import Features, VisualBackbone, features_of
-from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.config import POLICY, BackboneConfig
 
 PX = 16
 
@@ -159,6 +160,29 @@ def test_batches_carry_features_of_what_they_would_show(builder: BatchBuilder, b
     assert isinstance(kept.reads.thumbnails, Features)
     assert not torch.equal(other.reads.thumbnails.tokens, kept.reads.thumbnails.tokens)
     assert torch.equal(other.reads.state, kept.reads.state)
+
+
+@pytest.mark.parametrize(("policy", "pooling"), [("act", "attention"), ("diffusion", "mean")])
+def test_features_that_the_policy_shares_stand_for_its_images(
+    policy: str, pooling: str, backbone: VisualBackbone, tmp_path: Path
+) -> None:
+    sharing = replace(
+        design("gru", policy=policy, pooling=pooling, backbone=BackboneConfig(POLICY), chunk=16),
+        observation=replace(OBSERVATION, thumbnail_px=PX),
+        policy_options={"backbone": backbone.config, "image_px": PX},
+    )
+    data = prepare(sharing, [pair(0), pair(1)])
+    kept = with_features(data, sharing, Augmentation(), tmp_path)
+    assert kept.training.features is not None
+    agent = new_agent(sharing, kept, 0).eval()
+    asked = [0, 1], [1.0, 1.0], [np.array([3, 9])] * 2
+    found = []
+    for batch in (data.training.build(*asked), kept.training.build(*asked, pictures=False)):
+        torch.manual_seed(1)
+        found.append(torch.stack([*agent.losses(batch).values(), agent(batch).square().mean()]))
+    assert torch.allclose(*found, rtol=5e-3)
+    other = replace(sharing, pooling={"attention": "mean", "mean": "attention"}[pooling])
+    assert with_features(data, other, Augmentation(), tmp_path) is data
 
 
 def test_feature_noise_is_slow_over_an_episode(builder: BatchBuilder) -> None:

@@ -71,7 +71,7 @@ def test_pooling_standardises_by_the_pictures_it_was_calibrated_with() -> None:
     tokens = raw * scale + centre
     pool.calibrate(Features(tokens, tokens.mean(dim=1)))
     standard = Pool("attention", places=9, width=5, out=8)
-    standard.load_state_dict(pool.state_dict() | {"centre": torch.zeros(5), "spread": torch.ones(5)})
+    standard.load_state_dict(pool.state_dict() | {"norm.centre": torch.zeros(5), "norm.spread": torch.ones(5)})
     normal = (raw - raw.mean(dim=(0, 1))) / raw.std(dim=(0, 1))
     normal[..., 4] = 0.0
     expected = standard(Features(normal, normal.mean(dim=1)))

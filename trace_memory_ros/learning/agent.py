@@ -59,8 +59,11 @@ class Agent(nn.Module):
 
     def policy_features(self, batch: EpisodeBatch) -> Features | None:
         """What the policy's backbone sees at every read tick `(B, R, C, ...)`, where the memory shares it."""
-        shared = self.encoder.config.shared and batch.images.shape[2] > 0
-        if not shared:
+        if not self.encoder.config.shared:
+            return None
+        if isinstance(batch.reads.thumbnails, Features):
+            return batch.reads.thumbnails
+        if not batch.images.shape[2]:
             return None
         with self.hardware.half():
             return self.policy.image_features(batch.images)

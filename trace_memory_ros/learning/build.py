@@ -37,6 +37,7 @@ from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.policies import families
+from trace_memory_ros.policies.images import ImageTokens, ImageVectors
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointConfig, MemoryConfig, PolicyConfig, save
@@ -90,6 +91,13 @@ class Design:
                 "the observation or the camera, or lower the policy's"
             )
         return px
+
+    @property
+    def seen_by(self) -> BackboneConfig:
+        """The backbone that the memory's pictures go through."""
+        if self.backbone.name != POLICY:
+            return self.backbone
+        return BackboneConfig.from_dict(self.policy_options.get("backbone", SMALL))
 
     @property
     def signature_numbers(self) -> int:
@@ -167,12 +175,16 @@ def prepare_unpaired(
 def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
     """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen.
 
-    Where it is trained, or the policy's too, `data` as it is.
+    Those of a backbone that is the policy's too serve both, where both look at the same part of them. Otherwise, and
+    where it is trained, `data` as it is.
     """
-    if not design.backbone.frozen:
+    tokens, backbone = design.pooling == "attention", design.seen_by
+    shared = design.backbone.name == POLICY
+    unlike = shared and families.family(design.policy).looks_at != ("tokens" if tokens else "pooled")
+    if unlike or not backbone.frozen:
         return data
-    backbone = backbones.build(design.backbone, design.observation.thumbnail_px)
-    cache = FeatureCache(folder, backbone, design.pooling == "attention", strength)
+    built = backbones.build(backbone, design.observation.thumbnail_px)
+    cache = FeatureCache(folder, built, tokens, strength)
     held = (None if builder is None else replace(builder, features=cache) for builder in data[1:])
     return Data(replace(data.training, features=cache), *held)
 
@@ -284,14 +296,18 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 @torch.no_grad()
 def _calibrate_eyes(agent: Agent, builder: BatchBuilder, episodes: int = 8, ticks: int = 6) -> None:
     """Standardise what frozen eyes give by pictures of the training split; those of trained ones will change."""
-    pool = agent.encoder.pool
+    pool, shared = agent.encoder.pool, agent.encoder.config.shared
     if not (isinstance(pool, Pool) and agent.encoder.config.backbone.frozen):
         return
     chosen = builder.data.episodes[:episodes]
     reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]
     batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=False)
     seen = batch.reads.thumbnails
-    pool.calibrate(seen if isinstance(seen, Features) else agent.encoder.features(seen))
+    features = seen if isinstance(seen, Features) else agent.encoder.features(seen)
+    pool.calibrate(features)
+    trunk = agent.policy.trunk()
+    if shared and isinstance(trunk, ImageTokens | ImageVectors):
+        trunk.calibrate(features)
 
 
 @torch.no_grad()

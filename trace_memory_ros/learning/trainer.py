@@ -67,7 +67,8 @@ class Trainer:
         self.agent.memory.anneal(1.0)
         learner = Together(self.agent, self.feed.group)
         training = self.training.delayed(recipe.memory_first.longest_delay)
-        sampling = Sampling(training, recipe, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares)
+        pictures = training.features is None or not self.agent.encoder.config.shared
+        sampling = Sampling(training, recipe, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares, pictures)
         steps = range(self.step, recipe.steps)
 
         def make(step: int) -> Built:

@@ -38,6 +38,8 @@ class PolicyFamily:
     load: options and tensors of a checkpoint's policy to a policy that acts. config: options to the module's config;
     module: config to an untrained module. Both None: this package cannot train the family. at_period: tick period in
     ms to those options that are counted in ticks, so that they take as long at any rate; None where there are none.
+    looks_at: which part of a frozen backbone's features its module uses, `tokens` or `pooled`, so that kept ones can
+    stand for images in training; None where it has to be given images.
     """
 
     name: str
@@ -45,6 +47,7 @@ class PolicyFamily:
     config: Callable[..., ChunkConfig] | None = None
     module: Callable[[Any], ChunkModule] | None = None
     at_period: Callable[[int], Mapping[str, Any]] | None = None
+    looks_at: str | None = None
 
     def build(self, options: Mapping[str, Any]) -> ChunkModule:
         """An untrained module. Raises UnknownFamily where there is none to build."""

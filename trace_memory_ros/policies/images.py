@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.encoder import FeatureNorm
 
 
 class ImageTokens(nn.Module):
@@ -29,6 +30,10 @@ class ImageTokens(nn.Module):
         features = images if isinstance(images, Features) else self.stages.features(images)
         return (self.map(features.tokens) + self.place).flatten(1, 2)
 
+    def calibrate(self, features: Features) -> None:
+        """Standardise what another's backbone gives by the pictures given."""
+        _calibrate(self.map, features.tokens)
+
 
 class ImageVectors(nn.Module):
     """A backbone shared by the cameras: images `(B, C, 3, P, P)` or their features to a vector each `(B, C, model)`."""
@@ -44,9 +49,18 @@ class ImageVectors(nn.Module):
         vectors: Tensor = self.map(features.pooled)
         return vectors
 
+    def calibrate(self, features: Features) -> None:
+        """Standardise what another's backbone gives by the pictures given."""
+        _calibrate(self.map, features.pooled)
+
 
 def _narrowed(backbone: VisualBackbone, model: int) -> nn.Module:
-    return nn.Sequential(nn.LayerNorm(backbone.width), nn.Linear(backbone.width, model))
+    return nn.Sequential(FeatureNorm(backbone.width), nn.Linear(backbone.width, model))
+
+
+def _calibrate(narrowed: nn.Module, values: Tensor) -> None:
+    if isinstance(narrowed, nn.Sequential) and isinstance(narrowed[0], FeatureNorm):
+        narrowed[0].calibrate(values)
 
 
 def trunk_config(backbone: BackboneConfig, model: int) -> BackboneConfig:

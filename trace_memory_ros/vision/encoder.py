@@ -139,24 +139,45 @@ class ContentEncoder(nn.Module):
             )
 
 
-class Pool(nn.Module):
-    """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
+class FeatureNorm(nn.Module):
+    """Features `(..., d)` around 0 and of unit variance: each by itself over many pictures, then all of a token.
 
-    Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
-    centre, spread `(d,)`: of each feature over many pictures, by `calibrate`; what is rare then stands out from the
-    first step, however small it is in the picture.
+    centre, spread `(d,)`: of each feature, by `calibrate`; what is rare then stands out from the first step, however
+    small it is in the picture.
     """
 
     centre: Tensor
     spread: Tensor
 
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("spread", torch.ones(width))
+
+    def forward(self, values: Tensor) -> Tensor:
+        normal: Tensor = self.norm((values - self.centre) / self.spread)
+        return normal
+
+    @torch.no_grad()
+    def calibrate(self, values: Tensor) -> None:
+        """Standardise features by these `(..., d)`."""
+        seen = values.flatten(0, -2)
+        self.centre.copy_(seen.mean(dim=0))
+        self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
+
+
+class Pool(nn.Module):
+    """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
+
+    Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
+    """
+
     def __init__(self, pooling: str, places: int, width: int, out: int, heads: int = 8) -> None:
         super().__init__()
         self.pooling = pooling
-        self.norm = nn.LayerNorm(width)
+        self.norm = FeatureNorm(width)
         self.map = nn.Linear(width, out)
-        self.register_buffer("centre", torch.zeros(width))
-        self.register_buffer("spread", torch.ones(width))
         if pooling == "attention":
             self.heads = heads if out % heads == 0 else 1
             self.place = nn.Parameter(0.02 * torch.randn(places, out))
@@ -170,20 +191,12 @@ class Pool(nn.Module):
         parts = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
 
-    @torch.no_grad()
     def calibrate(self, features: Features) -> None:
         """Standardise features by those of the pictures given."""
-        seen = (features.pooled if self.pooling == "mean" else features.tokens).flatten(0, -2)
-        self.centre.copy_(seen.mean(dim=0))
-        self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
-
-    def standardised(self, values: Tensor) -> Tensor:
-        """Features `(..., d)` around 0, of unit variance."""
-        normal: Tensor = self.norm((values - self.centre) / self.spread)
-        return normal
+        self.norm.calibrate(features.pooled if self.pooling == "mean" else features.tokens)
 
     def _mapped(self, values: Tensor) -> Tensor:
-        mapped: Tensor = self.map(self.standardised(values))
+        mapped: Tensor = self.map(self.norm(values))
         return mapped
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.vision.encoder import ContentEncoder, Pool
+from trace_memory_ros.vision.encoder import ContentEncoder, FeatureNorm, Pool
 
 HEADS, KEY = 4, 16
 """Heads that ask in each camera's picture, and the width of a key."""
@@ -22,15 +22,15 @@ class Places(nn.Module):
     for all places at once. From one vector of the present and one of the past it has to be learned for each colour at
     each place, and training episodes are learned by heart instead.
 
-    pool: whose standardisation the tokens take. asked: width of what is asked with. rows, columns: of the tokens.
+    norm: the encoder's, of the tokens. asked: width of what is asked with. rows, columns: of the tokens.
     """
 
     grid: Tensor
 
-    def __init__(self, pool: Pool, asked: int, cameras: int, tokens: int, rows: int, columns: int) -> None:
+    def __init__(self, norm: FeatureNorm, asked: int, cameras: int, tokens: int, rows: int, columns: int) -> None:
         super().__init__()
         # In a tuple, so that the encoder's weights are not this head's as well.
-        self._pool = (pool,)
+        self._norm = (norm,)
         self.cameras = cameras
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
         self.key = nn.Linear(tokens, HEADS * KEY)
@@ -43,7 +43,7 @@ class Places(nn.Module):
         """Over the tokens that an encoder attends to."""
         assert isinstance(encoder.pool, Pool)
         rows, columns = encoder.vision.token_grid(encoder.config.thumbnail_px)
-        return cls(encoder.pool, asked, encoder.config.cameras, encoder.vision.width, rows, columns)
+        return cls(encoder.pool.norm, asked, encoder.config.cameras, encoder.vision.width, rows, columns)
 
     @property
     def width(self) -> int:
@@ -53,6 +53,6 @@ class Places(nn.Module):
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
         query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
-        key = self.key(self._pool[0].standardised(tokens)).unflatten(-1, (HEADS, KEY))
+        key = self.key(self._norm[0](tokens)).unflatten(-1, (HEADS, KEY))
         weights = torch.einsum("nchd,nckhd->nchk", query, key).div(math.sqrt(KEY)).softmax(dim=-1)
         return torch.einsum("nchk,kp->nchp", weights, self.grid).flatten(1)

@@ -23,4 +23,6 @@ class DiffusionRunner(RecedingRunner):
         return DiffusionPolicy(DiffusionConfig(**options))
 
 
-DIFFUSION = PolicyFamily("diffusion", DiffusionRunner.from_tensors, DiffusionConfig, DiffusionPolicy, at_period)
+DIFFUSION = PolicyFamily(
+    "diffusion", DiffusionRunner.from_tensors, DiffusionConfig, DiffusionPolicy, at_period, "pooled"
+)
