@@ -12,7 +12,6 @@ from learning.synthetic import BRANCH_TICK, design, pair
 from torch import nn
 
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
-from trace_memory_ros.learning.auxiliary.places import HEADS, KEY, Places
 from trace_memory_ros.learning.build import prepare
 from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import TrainingSet
@@ -20,6 +19,7 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.policies.places import HEADS, KEY, Places
 from trace_memory_ros.vision.encoder import FeatureNorm
 
 ROWS, COLUMNS, COLOURS = 2, 3, 4
@@ -36,7 +36,7 @@ def builder() -> BatchBuilder:
 
 def places(cameras: int = 1) -> Places:
     torch.manual_seed(0)
-    return Places(FeatureNorm(COLOURS), COLOURS, cameras, COLOURS, ROWS, COLUMNS)
+    return Places(FeatureNorm(COLOURS), COLOURS, cameras, (ROWS, COLUMNS))
 
 
 def test_a_place_is_that_of_the_token_which_is_asked_for() -> None:

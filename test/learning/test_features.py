@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 import torch
 from learning.synthetic import OBSERVATION, design, pair
+from safetensors.torch import load_file
 
+from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import prepare, with_features
 from trace_memory_ros.learning.data.batches import BatchBuilder, augment
 from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile
 from trace_memory_ros.learning.features.views import seen
-from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.recipe import Augmentation
+from trace_memory_ros.learning.fit import fit, new_agent
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.observation.frames import Frames
+from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.base import Features, VisualBackbone, features_of
 from trace_memory_ros.vision.config import POLICY, BackboneConfig
@@ -183,6 +186,26 @@ def test_features_that_the_policy_shares_stand_for_its_images(
     assert torch.allclose(*found, rtol=5e-3)
     other = replace(sharing, pooling={"attention": "mean", "mean": "attention"}[pooling])
     assert with_features(data, other, Augmentation(), tmp_path) is data
+
+
+def test_a_policy_goes_on_with_the_places_that_its_memory_learned(backbone: VisualBackbone, tmp_path: Path) -> None:
+    sharing = replace(
+        design("gru", pooling="attention", backbone=BackboneConfig(POLICY)),
+        observation=replace(OBSERVATION, thumbnail_px=PX),
+        policy_options={"backbone": backbone.config, "image_px": PX, "places": True},
+    )
+    data = with_features(prepare(sharing, [pair(0), pair(1)]), sharing, Augmentation(), tmp_path)
+    first = MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=3, check_steps=3, attempts=1, batch_pairs=1)
+    recipe = Recipe(memory_first=first, steps=1, batch_pairs=1, learning_rate=1e-12, future_weight=1.0)
+    file = tmp_path / "memory.safetensors"
+    for _ in range(2):
+        learned = fit(sharing, data, recipe, 0, memory_file=file).agent.policy.places
+        fresh = new_agent(sharing, data, 0)
+        assert isinstance(learned, Places) and isinstance(fresh.policy.places, Places)
+        assert AuxiliaryHead(fresh).head["places"] is fresh.policy.places
+        assert (learned.query.weight - fresh.policy.places.query.weight).abs().max() > 1e-4
+        kept = load_file(file)["places.query.weight"]
+        assert torch.allclose(kept, learned.query.weight, atol=1e-6)
 
 
 def test_feature_noise_is_slow_over_an_episode(builder: BatchBuilder) -> None:

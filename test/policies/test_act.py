@@ -1,7 +1,9 @@
 """The action-chunking policy: shapes, losses, memory path, CVAE, errors."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy, chunk_l1
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.runner import ActRunner
+from trace_memory_ros.vision import weights
 
 CONFIG = ActConfig(
     cameras=("overhead", "wrist"),
@@ -120,10 +123,37 @@ def test_weights_of_another_size_are_refused() -> None:
         ActRunner.from_tensors(replace(CONFIG, chunk=9).to_dict(), tensors)
 
 
+def test_places_of_what_is_asked_for_reach_the_action(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(weights.CACHE, str(tmp_path))
+    seen_by = weights.choose("efficientnet_lite0", True, {"stride": 8}, weights.RANDOM, 16)
+    config = replace(CONFIG, backbone=seen_by, places=True)
+    torch.manual_seed(0)
+    policy = ActPolicy(config)
+    assert ActConfig(**config.to_dict()) == config
+    images, state, memory = _inputs(config, 2)
+    features = policy.image_features(images)
+    policy.image_tokens.calibrate(features)
+    chunk = policy(images, state, memory)
+    torch.testing.assert_close(policy(features, state, memory), chunk)
+    chunk.sum().backward()
+    assert policy.places is not None and policy.places.query.weight.grad.abs().sum() > 0.0
+    with torch.no_grad():
+        policy.places.query.weight.zero_()
+        assert (policy(images, state, memory) - chunk).abs().max() > 1e-6
+    before = policy.places.key.weight.clone()
+    policy.places.reset()
+    assert not torch.equal(policy.places.key.weight, before)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"heads": 3}, "heads = 3"), ({"image_px": 0}, "image_px = 0"), ({"chunk": 0}, "chunk = 0")],
+    [
+        ({"heads": 3}, "heads = 3"),
+        ({"image_px": 0}, "image_px = 0"),
+        ({"chunk": 0}, "chunk = 0"),
+        ({"places": True}, "places needs a pretrained backbone"),
+    ],
 )
-def test_impossible_sizes_are_named(change: dict[str, int], message: str) -> None:
+def test_impossible_sizes_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(CONFIG, **change)

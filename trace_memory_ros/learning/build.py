@@ -282,7 +282,7 @@ def _set_normalisers(policy: ChunkModule, statistics: Statistics) -> None:
 
 
 def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
-    """Fresh weights for encoder and memory, in place, drawn and calibrated as `build_agent` does."""
+    """Fresh weights for what the first phase trains, in place, drawn and calibrated as `build_agent` does."""
     config = registry.config_of(agent.memory)
     memory = registry.build(config["name"], agent.memory.dims, config["options"])
     eyes = agent.encoder.config
@@ -291,6 +291,8 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
     _calibrate(fresh, builder)
     agent.encoder.load_state_dict(fresh.encoder.state_dict())
     agent.memory.load_state_dict(fresh.memory.state_dict())
+    if eyes.shared and agent.policy.places is not None:
+        agent.policy.places.reset()
 
 
 @torch.no_grad()

@@ -227,7 +227,9 @@ def keep_memory(agent: Agent, file: Path) -> None:
 
 def _remembering(agent: Agent) -> dict[str, torch.nn.Module]:
     """What the first phase trains and keeps, by name."""
-    return {"encoder": agent.encoder, "memory": agent.memory}
+    places = agent.policy.places if agent.encoder.config.shared else None
+    kept: dict[str, torch.nn.Module] = {"encoder": agent.encoder, "memory": agent.memory}
+    return kept if places is None else {**kept, "places": places}
 
 
 def plain_accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:

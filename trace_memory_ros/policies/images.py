@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
@@ -22,13 +23,19 @@ class ImageTokens(nn.Module):
         super().__init__()
         self.stages = registry.build(trunk_config(backbone, model), image_px)
         self.map = nn.Identity() if backbone.is_small else _narrowed(self.stages, model)
-        rows, columns = self.stages.token_grid(image_px)
+        self.cameras, self.grid = cameras, self.stages.token_grid(image_px)
+        rows, columns = self.grid
         self.count = cameras * rows * columns
         self.place = nn.Parameter(torch.randn(cameras, rows * columns, model) * 0.02)
 
     def forward(self, images: Tensor | Features) -> Tensor:
         features = images if isinstance(images, Features) else self.stages.features(images)
         return (self.map(features.tokens) + self.place).flatten(1, 2)
+
+    def places(self, asked: int) -> Places:
+        """Where these tokens are like what is asked for `(N, asked)`; of a pretrained backbone."""
+        assert isinstance(self.map, nn.Sequential) and isinstance(self.map[0], FeatureNorm)
+        return Places(self.map[0], asked, self.cameras, self.grid)
 
     def calibrate(self, features: Features) -> None:
         """Standardise what another's backbone gives by the pictures given."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.adapters import Adapter, ConditionShape
+from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 
@@ -58,7 +59,8 @@ class ChunkConfig:
 class ChunkModule(nn.Module):
     """Images, state and a memory readout to a chunk of normalised actions `(B, H, A)`; the base of every family.
 
-    A family has an image trunk, an adapter and normalisers, and says what its objective is.
+    A family has an image trunk, an adapter and normalisers, and says what its objective is. places: where the present
+    holds what the memory asks for, if that is told to the policy.
     """
 
     family: str
@@ -72,6 +74,7 @@ class ChunkModule(nn.Module):
 
     def __init__(self, config: ChunkConfig) -> None:
         super().__init__()
+        self.places: Places | None = None
         for name, size in (("state", config.state), ("action", len(config.action_names))):
             self.register_buffer(f"{name}_mean", torch.zeros(size))
             self.register_buffer(f"{name}_std", torch.ones(size))

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 
 from trace_memory_ros.learning.agent import Agent, Losses, shared
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
-from trace_memory_ros.learning.auxiliary.places import Places
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act.policy import chunk_l1
+from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.encoder import Pool
 
 
 class AuxiliaryHead(nn.Module):
@@ -31,8 +32,8 @@ class AuxiliaryHead(nn.Module):
         outputs = self.shape[0] * self.shape[1]
         self.head = nn.ModuleDict()
         inputs = self._read + self._state
-        if agent.encoder.config.attends:
-            places = Places.of(agent.encoder, self._read)
+        places = _places(agent, self._read)
+        if places is not None:
             self.head["places"] = places
             inputs += places.width
         self.head["chunk"] = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
@@ -77,3 +78,14 @@ class AuxiliaryHead(nn.Module):
             known = torch.cat([known, self.head["places"](asked, looked.flatten().tokens)], dim=-1)
         chunks: Tensor = self.head["chunk"](known)
         return chunks.reshape(*batch.last_write.shape, *self.shape)
+
+
+def _places(agent: Agent, asked: int) -> Places | None:
+    """Those of a policy that looks at the same tokens, which go on with what they learn here; or ones of its own."""
+    encoder, theirs = agent.encoder, agent.policy.places
+    if encoder.config.shared and theirs is not None:
+        return theirs
+    if not (encoder.config.attends and isinstance(encoder.pool, Pool)):
+        return None
+    grid = encoder.vision.token_grid(encoder.config.thumbnail_px)
+    return Places(encoder.pool.norm, asked, encoder.config.cameras, grid)

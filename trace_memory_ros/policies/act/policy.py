@@ -20,7 +20,10 @@ DECAY, DECAY_MS = 0.05, 100
 
 @dataclass(frozen=True)
 class ActConfig(ChunkConfig):
-    """Sizes of the policy. `latent` > 0 adds the CVAE of ACT and its KL term; ensemble_decay: per tick."""
+    """Sizes of the policy. `latent` > 0 adds the CVAE of ACT and its KL term; ensemble_decay: per tick.
+
+    places: tell the policy where in its images that lies which the memory asks for; with a pretrained backbone.
+    """
 
     heads: int = 4
     feedforward: int = 128
@@ -28,11 +31,14 @@ class ActConfig(ChunkConfig):
     decoder_layers: int = 2
     latent: int = 0
     ensemble_decay: float = DECAY
+    places: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.model % self.heads:
             raise ValueError(f"ActConfig.model = {self.model} is not divisible by heads = {self.heads}")
+        if self.places and self.backbone.is_small:
+            raise ValueError("ActConfig.places needs a pretrained backbone: choose policy.backbone, not small")
         for name in ("encoder_layers", "decoder_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"ActConfig.{name} = {getattr(self, name)}: must be at least 1")
@@ -77,6 +83,10 @@ class ActPolicy(ChunkModule):
         )
         self.queries = nn.Parameter(torch.randn(config.chunk, config.model) * 0.2)
         self.head = nn.Linear(config.model, actions)
+        if config.places:
+            asked = config.memory_width + config.memory_address
+            self.places = self.image_tokens.places(asked)
+            self.place_token = nn.Linear(self.places.width, config.model)
 
     def forward(
         self,
@@ -90,7 +100,11 @@ class ActPolicy(ChunkModule):
         latent `(B, z)` or None for its prior mean. Returns normalised actions `(B, H, A)`.
         """
         normal = self.normalise_state(state)
-        tokens = [self.image_tokens(images), self.state_token(normal)[:, None], self.adapter(*memory)]
+        seen = images if isinstance(images, Features) else self.backbone.features(images)
+        tokens = [self.image_tokens(seen), self.state_token(normal)[:, None], self.adapter(*memory)]
+        if self.places is not None:
+            places = self.places(torch.cat(memory[1:], dim=-1), seen.tokens)
+            tokens.append(self.place_token(places)[:, None])
         if self.config.latent:
             z = latent if latent is not None else state.new_zeros(len(state), self.config.latent)
             tokens.append(self.latent_token(z)[:, None])

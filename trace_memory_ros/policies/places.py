@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.vision.encoder import ContentEncoder, FeatureNorm, Pool
+from trace_memory_ros.vision.encoder import FeatureNorm
 
 HEADS, KEY = 4, 16
 """Heads that ask in each camera's picture, and the width of a key."""
@@ -22,28 +22,26 @@ class Places(nn.Module):
     for all places at once. From one vector of the present and one of the past it has to be learned for each colour at
     each place, and training episodes are learned by heart instead.
 
-    norm: the encoder's, of the tokens. asked: width of what is asked with. rows, columns: of the tokens.
+    norm: of the tokens, another module's. asked: width of what is asked with. grid: rows and columns of the tokens.
     """
 
     grid: Tensor
 
-    def __init__(self, norm: FeatureNorm, asked: int, cameras: int, tokens: int, rows: int, columns: int) -> None:
+    def __init__(self, norm: FeatureNorm, asked: int, cameras: int, grid: tuple[int, int]) -> None:
         super().__init__()
-        # In a tuple, so that the encoder's weights are not this head's as well.
+        # In a tuple, so that its weights are not this module's as well.
         self._norm = (norm,)
         self.cameras = cameras
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
-        self.key = nn.Linear(tokens, HEADS * KEY)
-        down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in (rows, columns))
-        grid = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
-        self.register_buffer("grid", grid, persistent=False)
+        self.key = nn.Linear(len(norm.centre), HEADS * KEY)
+        down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in grid)
+        places = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
+        self.register_buffer("grid", places, persistent=False)
 
-    @classmethod
-    def of(cls, encoder: ContentEncoder, asked: int) -> Places:
-        """Over the tokens that an encoder attends to."""
-        assert isinstance(encoder.pool, Pool)
-        rows, columns = encoder.vision.token_grid(encoder.config.thumbnail_px)
-        return cls(encoder.pool.norm, asked, encoder.config.cameras, encoder.vision.width, rows, columns)
+    def reset(self) -> None:
+        """Fresh weights."""
+        self.query.reset_parameters()
+        self.key.reset_parameters()
 
     @property
     def width(self) -> int:
