@@ -17,7 +17,7 @@ from studies.mikasa.names import FIRST_SEED
 from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import design_of, plain
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.build import Design, prepare_unpaired
+from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
 from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
@@ -126,7 +126,7 @@ def _checked(world: MikasaWorld, task: str, seed: int) -> Figures:
 def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store) -> Figures:
     """Memory first, judged on held-out demonstrations with the head it was trained with; then all together."""
     design = design_of(run.row)
-    data = prepared(design, demos)
+    data = with_features(prepared(design, demos), design, plan.recipe.augmentation, plan.out_dir / "features")
     file = store.folder / "memory.safetensors"
     first = None
     if list((agent := new_agent(design, data, run.seed)).memory.parameters()):

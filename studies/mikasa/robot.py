@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ
+from studies.mikasa.names import CAMERAS, PROPRIO, PX, RATE_HZ
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.frames import Frames
@@ -22,8 +22,6 @@ LENGTHS = ("x", "y", "z", "gripper")
 STALE_MS = 250
 ARRAYS = (*CAMERAS, "proprio", "actions")
 """Of a recording's file; what else it holds are numbers."""
-IMAGE_PX, THUMBNAIL_PX = 64, 32
-"""Of the pictures of 128 pixels: what the policy sees, and what the memory does. A cube is 2 to 5 pixels wide at 64."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,8 @@ def robot() -> ObservationConfig:
         cameras=tuple(CameraConfig(name, f"{name}/image", STALE_MS) for name in CAMERAS),
         streams=(stream,),
         units={channels[name]: "m" for name in LENGTHS},
-        image_px=IMAGE_PX,
-        thumbnail_px=THUMBNAIL_PX,
+        image_px=PX,
+        thumbnail_px=PX,
         tick_period_ms=1000 // RATE_HZ,
     )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from studies.mikasa.names import ACTIONS
+from studies.mikasa.names import ACTIONS, PX
 from studies.mikasa.robot import robot
 from trace_memory_ros.learning.bags.design import small_memory
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
+from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares, Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
 from trace_memory_ros.runtime.clock import EveryTicks
 from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.vision.config import POLICY
 
 ROWS = {
     "none": "none",
@@ -31,12 +33,17 @@ WINDOWED = ("trace+window",)
 DEPTH = 2
 CHUNK = 8
 """Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
+EYES = EyesSection(POLICY, pooling="attention")
+SEEN_BY = BackboneSection("efficientnet_lite0", options={"stride": 16})
+"""What memory and policy see with: a token for 16 of the 128 pixels; a cube is 4 wide in one camera, 8 in the other."""
 ENSEMBLE_DECAY = -1.0
 """The newest chunk counts most: those from before the choices were shown know nothing of them."""
 RECIPE = Recipe(
-    memory_first=MemoryFirst(clock_factors=(1.0,), stage_steps=1200, attempts=1),
+    memory_first=MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=1200, attempts=1),
     shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1),
     branch_reach=8,
+    future_weight=1.0,
+    augmentation=Augmentation(feature_noise=1.0),
 )
 """The product's, but for what follows from episodes of 25 ticks.
 
@@ -49,7 +56,7 @@ def design_of(row: str) -> Design:
     memory = ROWS[row]
     options = memory_options(memory)
     addressed = small_memory(memory, options).uses_signature
-    return Design(
+    design = Design(
         memory=memory,
         options=options,
         observation=robot(),
@@ -60,8 +67,9 @@ def design_of(row: str) -> Design:
         slots=SLOTS,
         width=WIDTH,
         chunk=CHUNK,
-        policy_options={"ensemble_decay": ENSEMBLE_DECAY},
+        policy_options={"ensemble_decay": ENSEMBLE_DECAY, "image_px": PX, "places": True},
     )
+    return with_eyes(design, EYES, SEEN_BY)
 
 
 def plain(row: str) -> dict[str, Any]:
@@ -76,7 +84,9 @@ def plain(row: str) -> dict[str, Any]:
         "width": design.width,
         "chunk": design.chunk,
         "policy": design.policy,
-        "policy_options": dict(design.policy_options),
+        "policy_options": {**design.policy_options, "backbone": design.seen_by.to_dict()},
+        "backbone": design.backbone.to_dict(),
+        "pooling": design.pooling,
         "observation": design.observation.to_dict(),
         "clock": design.clock.to_dict(),
     }
