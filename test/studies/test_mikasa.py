@@ -87,7 +87,7 @@ def test_a_recording_is_a_demonstration_with_its_decision(tmp_path: Path) -> Non
     demo = Recorded(tmp_path / "5.npz").demonstration(TASK, robot())
     assert (demo.ticks, demo.decision_ticks, demo.answers) == (TICKS, (ASKED,), (2,))
     assert demo.actions.shape == (TICKS, len(ACTIONS)) and demo.actions[ASKED, 1] == 1.0
-    assert {name: frames[0].shape for name, frames in demo.images.items()} == dict.fromkeys(CAMERAS, (64, 64, 3))
+    assert {name: frames[0].shape for name, frames in demo.images.items()} == dict.fromkeys(CAMERAS, (PX, PX, 3))
     assert demo.stamps_ns[1] - demo.stamps_ns[0] == 50_000_000
     # The benchmark's roll jumps from one end of its range to the other; the state's does not.
     np.testing.assert_allclose(np.abs(np.diff(demo.state[:, PROPRIO.index("roll")])), 0.2, atol=1e-5)
