@@ -21,6 +21,7 @@ ROWS = {
     "first_frame": "first_frame",
     "last_k": "last_k",
     "gru": "gru",
+    "gru+gate": "gru+gate",
     "trace": "trace",
     "trace+window": "trace",
     "aura": "aura",
@@ -41,7 +42,7 @@ ENSEMBLE_DECAY = -1.0
 RECIPE = Recipe(
     memory_first=MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=1200, attempts=1),
     shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1),
-    branch_reach=8,
+    branch_reach=15,
     future_weight=1.0,
     augmentation=Augmentation(feature_noise=1.0),
 )
