@@ -66,13 +66,19 @@ def _frozen(px: int, stride: int, pooling: str, augmented: str = "none", note: s
 SMALL = tuple(Eyes(f"small, {px} px", "small", px) for px in (16, 48, 96))
 TOKENS = tuple(_frozen(px, 16, "attention") for px in (16, 48, 96, 224))
 POOLED = _frozen(224, 32, "mean")
+CROP = (0.32, 0.0, 0.68, 0.36)
+"""Left, top, right, bottom: the part of the picture in which the cue may lie."""
+CROPPED = (
+    Eyes("small, 48 px of a crop", "small", 48, crop=CROP),
+    replace(_frozen(96, 16, "attention"), label=f"{FROZEN}, stride 16, attention, 96 px of a crop", crop=CROP),
+)
 AUGMENTED = (
     _frozen(96, 16, "attention", "pixels", ", augmented on pixels"),
     _frozen(96, 16, "attention", "noise", ", noise on features"),
     _frozen(96, 16, "attention", "views", ", 4 kept views"),
 )
 """Beside `TOKENS` at this size, which is not augmented."""
-EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, POOLED, *AUGMENTED)}
+EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, POOLED, *CROPPED, *AUGMENTED)}
 MEMORIES = ("gru", "trace", "first_frame")
 BESIDE = (SMALL[0].label, TOKENS[-1].label)
 """Eyes that must fail and must not: trained first, and with the other memories too."""
