@@ -20,7 +20,7 @@ from trace_memory_ros.learning.features.store import FeatureFile
 from trace_memory_ros.learning.features.views import seen
 from trace_memory_ros.learning.fit import fit, new_agent
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
-from trace_memory_ros.observation.frames import Frames
+from trace_memory_ros.observation.frames import Frames, at
 from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.base import Features, VisualBackbone, features_of
@@ -54,6 +54,14 @@ def test_features_are_the_backbone_s_and_each_image_is_seen_once(backbone: Visua
             if tokens:
                 assert torch.allclose(found.tokens[:, c], right.tokens, rtol=2e-3, atol=1e-3)
         assert found.tokens.shape[-2] == (4 if tokens else 0)
+
+
+def test_ticks_in_another_order_are_of_the_same_images(backbone: VisualBackbone, tmp_path: Path) -> None:
+    cache, seen = FeatureCache(tmp_path, backbone, True), cameras()
+    whole = cache.features(seen, np.arange(6))
+    computed = cache.computed
+    turned = cache.features(at(seen, np.arange(6)[::-1]), np.arange(6))
+    assert torch.equal(turned.tokens, whole.tokens.flip(0)) and cache.computed == computed
 
 
 def test_a_later_run_computes_only_what_is_missing(backbone: VisualBackbone, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
+from trace_memory_ros.learning.data.exchange import with_exchanges
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.engine.keeping import Keeper, Kept
 from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
@@ -53,15 +54,22 @@ def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
     ]
 
 
-def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
+def usual_stages(
+    training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst, partners: int = 0
+) -> list[Stage]:
     """`delay_stages`; before them, at the coarsest clock, episodes with few decisions or short shows, where enough are.
 
     Several cues at once are not discovered; one is, and with it known the next. So it is with what happens to a cue.
+    partners: others whose sights each episode without twins is also learned with.
     """
     coarsest, steps = first.clock_factors[0], first.stage_steps
     lessons = (Stage(fewer, _up_to(validation, most), coarsest, steps) for most, fewer in _few_decisions(training))
     shows = (Stage(shorter, validation, coarsest, steps) for shorter in _short_shows(training))
-    return [*_growing(lessons), *_growing(shows), *delay_stages(training, validation, first)]
+    before = [
+        replace(lesson, training=with_exchanges(lesson.training, partners))
+        for lesson in (*_growing(lessons), *_growing(shows))
+    ]
+    return [*before, *delay_stages(with_exchanges(training, partners), validation, first)]
 
 
 def _growing(lessons: Iterable[Stage]) -> Iterator[Stage]:
@@ -103,7 +111,7 @@ def _up_to(builder: BatchBuilder | None, decisions: int) -> BatchBuilder | None:
     if builder is None or not isinstance(builder.data, UnpairedSet):
         return None
     fewer = builder.data.up_to(decisions)
-    return replace(builder, data=UnpairedSet(fewer)) if fewer else None
+    return replace(builder, data=UnpairedSet(fewer, builder.data.path)) if fewer else None
 
 
 def learn_memory(
@@ -129,7 +137,6 @@ def learn_memory(
     never discover the cue, or learn episodes by heart; validation decisions show it, and they start again from
     other initial weights. Without a validation split training decisions show the first of these.
     """
-    stages = stages or usual_stages(training, validation, recipe.memory_first)
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):
@@ -140,14 +147,23 @@ def learn_memory(
         model = head(agent)
         if recipe.future_weight:
             model.foresee(training, recipe.future_weight)
-        run = _Attempt(model, recipe, drawn, report, stages, attempt, feed, keeper)
+        planned = stages or _stages_of(attempt, training, validation, recipe.memory_first)
+        run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)
-        while run.stage < len(stages):
+        while run.stage < len(planned):
             run.learn()
         if run.learned:
             break
     return run.model
+
+
+def _stages_of(
+    attempt: int, training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst
+) -> list[Stage]:
+    """`usual_stages`. The last of several attempts is without partners: what only the way tells is lost with them."""
+    last = attempt == first.attempts > 1
+    return usual_stages(training, validation, first, 0 if last else first.partners)
 
 
 class _Attempt:

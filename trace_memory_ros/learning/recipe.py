@@ -65,8 +65,9 @@ class MemoryFirst:
     delay in updates grows without changing the episode. delay_factors: further stages at the final clock, with delays
     of up to so many times the demonstrated one (`data/delay.py`). A stage ends when the branch accuracy on training
     episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
+    partners: others whose sights each episode without twins is also learned with (`data/exchange.py`); 0 for none.
     attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
-    trained from other initial weights.
+    trained from other initial weights; the last of several is without partners.
     """
 
     clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)
@@ -80,12 +81,15 @@ class MemoryFirst:
     reads: int = 16
     shares: ReadShares = ReadShares(near_branch=0.75)
     learning_rate: float = 2e-3
+    partners: int = 4
     attempts: int = 3
     least: float = 0.75
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
+        if self.partners < 0:
+            raise ValueError(f"MemoryFirst.partners = {self.partners}: must not be negative")
         if not self.clock_factors or min(self.clock_factors) < 1.0:
             raise ValueError(f"MemoryFirst.clock_factors = {self.clock_factors}: at least one, each at least 1")
         if min(self.delay_factors, default=1.0) < 1.0:

@@ -194,12 +194,15 @@ class TrainingSet:
 
 
 class UnpairedSet:
-    """Episodes of which no two need be alike. Raises ValueError for none."""
+    """Episodes of which no two need be alike. path: how they were made, where that is known.
 
-    def __init__(self, episodes: Sequence[Episode]) -> None:
+    Raises ValueError for none.
+    """
+
+    def __init__(self, episodes: Sequence[Episode], path: StatePath | None = None) -> None:
         if not episodes:
             raise ValueError("no episodes: record some, or see what is wrong with the bags listed")
-        self.episodes = list(episodes)
+        self.episodes, self.path = list(episodes), path
         groups: dict[tuple[int, ...], list[int]] = {}
         for index, episode in enumerate(self.episodes):
             groups.setdefault(episode.demo.answers, []).append(index)
@@ -227,7 +230,8 @@ class UnpairedSet:
                     pauses(demo, STANDING * spread, path.period_ms),
                 )
                 for demo, small in zip(demos, thumbnails(demos, thumbnail_px), strict=True)
-            ]
+            ],
+            path,
         )
 
     @property

@@ -53,7 +53,7 @@ class FeatureCache:
         self._key = {"format": FORMAT, "backbone": backbone.config.to_dict(), "tokens": tokens}
         self.folder = folder / f"{backbone.config.name.replace(':', '_').replace('/', '_')}-{_digest(self._key)}"
         self._files: dict[tuple[int, int, int], FeatureFile] = {}
-        # Frames are kept beside their names: an id counts only for as long as its object lives.
+        # Pixels are kept beside their names: an id counts only for as long as its object lives.
         self._named: dict[int, tuple[Frames, str]] = {}
 
     @property
@@ -84,11 +84,12 @@ class FeatureCache:
         return (found.tokens if self.tokens else found.pooled).numpy()
 
     def _file(self, number: int, frames: Frames, view: int) -> FeatureFile:
-        key = (id(frames), number, view)
+        pixels = id(frames.pixels)
+        key = (pixels, number, view)
         if key not in self._files:
-            if id(frames) not in self._named:
-                self._named[id(frames)] = frames, _content(frames)
-            name = self._named[id(frames)][1] + self._suffix(number, view)
+            if pixels not in self._named:
+                self._named[pixels] = frames, _content(frames)
+            name = self._named[pixels][1] + self._suffix(number, view)
             self._claim()
             self._files[key] = FeatureFile(self.folder / f"{name}.npy", (len(frames.pixels), *self._row(frames.px)))
         return self._files[key]

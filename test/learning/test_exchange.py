@@ -1,0 +1,150 @@
+"""Episodes with one's way and another's sights: what is whose, and that a memory then goes by what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learning.tiny_bags import BRANCH_TICK, TICKS, recording, write_bag
+
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning import build
+from trace_memory_ros.learning.bags.data import Split
+from trace_memory_ros.learning.bags.design import BagOptions
+from trace_memory_ros.learning.bags.training import Prepared, prepare_split, read_bags
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
+from trace_memory_ros.learning.data.exchange import exchanged, way_tells, with_exchanges
+from trace_memory_ros.learning.decisions.by_heart import probe_address
+from trace_memory_ros.learning.memory_first import learn_memory, usual_stages
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
+from trace_memory_ros.observation.frames import stacked
+from trace_memory_ros.runtime.clock import EveryTicks
+
+SCENES = 16
+OPTIONS = BagOptions("trace", depth=2, chunk=4, clock=EveryTicks(2), width=24, slots=2)
+ELBOW, ELBOW_CHANNEL = 0, 4
+"""The first action, and the state channel that it moves."""
+
+
+def prepared(folder: Path, config: RecordingConfig) -> Prepared:
+    """One side of each scene, so that no two episodes are alike."""
+    for scene in range(SCENES):
+        write_bag(folder / f"{scene:02d}", scene, scene % 2, config)
+    data, failed = read_bags([folder / f"{scene:02d}" for scene in range(SCENES)], config, folder / "cache")
+    assert not failed
+    return prepare_split(data, config, OPTIONS, Recipe(), Split(list(range(SCENES)), [], []))
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return prepared(tmp_path_factory.mktemp("bags"), recording())
+
+
+def made(builder: BatchBuilder, way: int, sight: int) -> tuple[Episode, Episode, Episode]:
+    """Two episodes, and one with the way of the first and the sights of the second."""
+    data = builder.data
+    assert isinstance(data, UnpairedSet) and data.path is not None and builder.references is not None
+    one, other = data.episodes[way], data.episodes[sight]
+    return one, other, exchanged(one, other, data.path, builder.references.channels.tolist(), builder.shows)
+
+
+def test_the_way_is_one_episodes_and_what_is_seen_and_done_is_the_others(plan: Prepared) -> None:
+    way, sight, both = made(plan.training, 0, 3)
+    before, after = slice(0, BRANCH_TICK), slice(BRANCH_TICK, TICKS)
+    np.testing.assert_array_equal(both.demo.state[before], way.demo.state[before])
+    np.testing.assert_array_equal(both.xi[before], way.xi[before])
+    np.testing.assert_array_equal(both.demo.actions[before], way.demo.actions[before])
+    ticks = np.arange(TICKS)
+    np.testing.assert_array_equal(stacked(both.thumbnails, ticks), stacked(sight.thumbnails, ticks))
+    assert (both.demo.decision_ticks, both.demo.answers) == (sight.demo.decision_ticks, sight.demo.answers)
+    assert way.demo.answers != sight.demo.answers
+    moved = both.demo.state[after] - both.demo.state[BRANCH_TICK]
+    np.testing.assert_allclose(moved, sight.demo.state[after] - sight.demo.state[BRANCH_TICK])
+    # The chunk is the other's, from where this one stands: seen from the state, both are the same.
+    for channel, action in ((ELBOW_CHANNEL, ELBOW), (None, 3)):
+        ours, theirs = (
+            one.demo.actions[after, action] - (0.0 if channel is None else one.demo.state[BRANCH_TICK, channel])
+            for one in (both, sight)
+        )
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert (np.diff(both.demo.stamps_ns) > 0).all()
+
+
+def test_an_exchange_with_itself_changes_nothing(plan: Prepared) -> None:
+    way, _, both = made(plan.training, 2, 2)
+    for one, other in ((both.demo.state, way.demo.state), (both.demo.actions, way.demo.actions), (both.xi, way.xi)):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    np.testing.assert_array_equal(both.pauses, way.pauses)
+    assert both.demo.decision_ticks == way.demo.decision_ticks
+
+
+def test_ways_of_unlike_length_keep_the_sights_in_order(plan: Prepared) -> None:
+    data = plan.training.data
+    assert isinstance(data, UnpairedSet) and data.path is not None
+    one, other = data.episodes[0], data.episodes[1]
+    late = replace(other.demo, decision_ticks=(BRANCH_TICK - 5,))
+    later = data.path.episode(late, other.thumbnails, other.apart, other.pauses)
+    both = exchanged(one, later, data.path, [-1] * 4, None)
+    assert both.demo.ticks == TICKS + 5 and both.demo.decision_ticks == (BRANCH_TICK,)
+    index = next(iter(both.demo.images.values())).index
+    assert (np.diff(index) >= 0).all() and index[BRANCH_TICK] - index[0] == BRANCH_TICK - 5
+    lost = np.ones(TICKS, bool)
+    lost[[3, BRANCH_TICK - 4]] = False
+    gaps = replace(later, demo=replace(late, usable=lost))
+    usable = exchanged(one, gaps, data.path, [-1] * 4, None).demo.usable
+    assert usable is not None and not usable[BRANCH_TICK + 1] and not usable[index == 3].any()
+
+
+def test_each_episode_gets_so_many_partners_and_none_is_its_own(plan: Prepared) -> None:
+    more = with_exchanges(plan.training, 3)
+    names = [episode.demo.name for episode in more.data.episodes[SCENES:]]
+    assert len(more.data.episodes) == SCENES * 4 and len(set(names)) == SCENES * 3
+    assert all(way != sight for way, sight in (name.split(", sights of ") for name in names))
+    assert with_exchanges(plan.training, 3).data.episodes[-1].demo.name == names[-1]
+    # What is looked at to tell whether a stage is mastered stays what was demonstrated.
+    assert isinstance(more.data, UnpairedSet) and max(more.data.some(SCENES)) < SCENES
+
+
+def test_nothing_is_exchanged_where_it_would_contradict_or_is_not_asked_for(plan: Prepared, tmp_path: Path) -> None:
+    builder = plan.training
+    assert with_exchanges(builder, 0) is builder
+    assert with_exchanges(replace(builder, data=UnpairedSet(builder.data.episodes[:7], None)), 4).data.pairs == 3
+    assert not way_tells(builder.data.episodes)
+    # The wheels turn on one side alone: the way tells the answer.
+    told = prepared(tmp_path, recording(base=True)).training
+    assert way_tells(told.data.episodes) and with_exchanges(told, 4) is told
+
+
+def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> None:
+    first = MemoryFirst(clock_factors=(2.0, 1.0), delay_factors=())
+    with_, without = (usual_stages(plan.training, None, first, partners) for partners in (2, 0))
+    assert {len(stage.training.data.episodes) for stage in with_} == {3 * SCENES}
+    assert {len(stage.training.data.episodes) for stage in without} == {SCENES}
+    lines: list[tuple[int, int]] = []
+    never = replace(first, stage_steps=1, check_steps=1, attempts=2, least=1.1, partners=2, batch_pairs=2, reads=2)
+    agent = build.build_agent(plan.design, plan.training)
+    learn_memory(
+        agent, plan.training, None, Recipe(memory_first=never), 0, lambda p: lines.append((p.attempt, p.step))
+    )
+    assert [attempt for attempt, _ in lines] == [1, 1, 2, 2]
+
+
+@pytest.mark.timeout(120)
+def test_a_memory_with_an_address_goes_by_what_was_seen(plan: Prepared) -> None:
+    first = MemoryFirst(clock_factors=(4.0, 1.0), delay_factors=(), stage_steps=150, batch_pairs=8, reads=6, attempts=1)
+    recipe = Recipe(memory_first=first, augmentation=Augmentation(clock_jitter=0.0))
+    found = {}
+    for partners in (0, 4):
+        torch.manual_seed(0)
+        agent = build.build_agent(plan.design, plan.training)
+        asked = replace(recipe, memory_first=replace(first, partners=partners))
+        model = learn_memory(agent, plan.training, None, asked, 0, lambda _: None).eval()
+        probe = probe_address(model, agent.memory, plan.training, recipe)
+        assert probe is not None
+        found[partners] = probe.by_sight.right - probe.by_path.right
+    assert found[4] >= SCENES - 4
+    assert found[4] > found[0]

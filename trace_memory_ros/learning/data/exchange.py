@@ -1,0 +1,108 @@
+"""Episodes that nobody demonstrated: the way of one, with what was seen and then done in another.
+
+Demonstrations are few, and the way travelled until a decision is unlike in each: a memory that is addressed by it can
+tell the answer by heart. Where every way leads to every answer, only what was seen tells it. Twins do this better
+(`TrainingSet`); this is for episodes that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import Episode, StatePath, UnpairedSet
+from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.unexplained import Shows
+from trace_memory_ros.moments.visible import visibility
+from trace_memory_ros.observation.frames import at
+
+MOST = 1_000
+"""Exchanged episodes at most: among more demonstrations than these a way is no name of an episode any more."""
+FEWEST = 8
+STRETCHES = 16
+"""Of a way, whose mean states a linear reading looks at."""
+TOLD, CHANCE = 0.75, 0.01
+"""A way tells the answers where so many are read from it, and so rarely from answers dealt at random."""
+
+
+def with_exchanges(builder: BatchBuilder, partners: int, seed: int = 0) -> BatchBuilder:
+    """A builder whose episodes also go each one's way with the sights of up to `partners` others.
+
+    As it is where no path or answers are known, where episodes are twins or fewer than `FEWEST`, and where the way
+    itself tells the answers (a part that was picked here or there): a sight against it would be a contradiction.
+    """
+    data, references = builder.data, builder.references
+    if not (partners and references is not None and isinstance(data, UnpairedSet) and data.path is not None):
+        return builder
+    ways = [episode for episode in data.episodes if episode.demo.decision_ticks and episode.demo.decision_ticks[0] > 0]
+    if len(ways) < FEWEST or way_tells(ways):
+        return builder
+    moved = references.channels.tolist()
+    more = [
+        exchanged(way, sight, data.path, moved, builder.shows) for way, sight in _drawn(ways, min(partners, MOST), seed)
+    ]
+    return replace(builder, data=UnpairedSet([*data.episodes, *more], data.path))
+
+
+def _drawn(ways: Sequence[Episode], partners: int, seed: int) -> Iterator[tuple[Episode, Episode]]:
+    """Each way with the sights of some others, `MOST` pairs at most."""
+    rng, left = np.random.default_rng([seed, len(ways)]), MOST
+    for place, way in enumerate(ways):
+        others = np.delete(np.arange(len(ways)), place)
+        chosen = rng.choice(others, min(partners, len(others), left), replace=False)
+        left -= len(chosen)
+        yield from ((way, ways[other]) for other in chosen)
+
+
+def exchanged(way: Episode, sight: Episode, path: StatePath, moved: Sequence[int], shows: Shows | None) -> Episode:
+    """Until the first decision the states of `way`, with the images of `sight` at the same share of the time; from
+    there on all of `sight`, as it moves on from where `way` has come to.
+
+    moved `(A,)`: state channel that an action moves, -1 for none. shows: what `sight` shows, where it does not say.
+    """
+    ours, theirs = way.demo, sight.demo
+    here, there = ours.decision_ticks[0], theirs.decision_ticks[0]
+    seen = np.concatenate([np.round(np.arange(here) * (there / here)).astype(np.int64), np.arange(there, theirs.ticks)])
+    moves = ours.state[here] - theirs.state[there]
+    offset = np.where(np.array(moved) < 0, 0.0, moves[np.maximum(moved, 0)])
+    usable = np.concatenate([_usable(ours)[:here], np.ones(theirs.ticks - there, bool)]) & _usable(theirs)[seen]
+    shown = theirs.shown if theirs.shown is not None or shows is None else shows.of(theirs)
+    demo = Demonstration(
+        name=f"{ours.name}, sights of {theirs.name}",
+        scene=theirs.scene,
+        stamps_ns=ours.stamps_ns[0] + np.arange(len(seen)) * (path.period_ms * 1_000_000),
+        images=at(theirs.images, seen),
+        state=np.concatenate([ours.state[:here], theirs.state[there:] + moves]),
+        actions=np.concatenate([ours.actions[:here], theirs.actions[there:] + offset]).astype(np.float32),
+        decision_ticks=tuple(here + tick - there for tick in theirs.decision_ticks),
+        answers=theirs.answers,
+        usable=None if usable.all() else usable,
+        shown=None if shown is None else shown[seen],
+    )
+    pauses = np.concatenate([way.pauses[way.pauses < here], sight.pauses[sight.pauses >= there] - there + here])
+    return path.episode(demo, at(sight.thumbnails, seen), way.apart[way.apart < here], pauses)
+
+
+def way_tells(episodes: Sequence[Episode], seed: int = 0) -> bool:
+    """Whether the states until the first decision tell its answer, by a linear reading that is cross-validated."""
+    answers = np.unique([episode.demo.answers[0] for episode in episodes], return_inverse=True)[1]
+    if answers.max() == 0:
+        return False
+    ways = np.stack([_stretches(episode.state[: episode.demo.decision_ticks[0] + 1]) for episode in episodes])
+    found = visibility(ways, answers, np.arange(len(ways)), np.random.default_rng(seed))
+    return found.right >= TOLD and found.p <= CHANCE
+
+
+def _stretches(state: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean states `(STRETCHES * d_s)` of equal stretches of `(T, d_s)`."""
+    edges = np.linspace(0, len(state), STRETCHES + 1).astype(np.int64)
+    parts = [state[min(a, len(state) - 1) : max(b, a + 1)].mean(axis=0) for a, b in zip(edges, edges[1:], strict=False)]
+    return np.concatenate(parts)
+
+
+def _usable(demo: Demonstration) -> NDArray[np.bool_]:
+    return np.ones(demo.ticks, bool) if demo.usable is None else demo.usable
