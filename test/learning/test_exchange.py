@@ -17,7 +17,7 @@ from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split, read_bags
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
-from trace_memory_ros.learning.data.exchange import exchanged, way_tells, with_exchanges
+from trace_memory_ros.learning.data.exchange import exchanged, obstacle, way_tells, with_exchanges
 from trace_memory_ros.learning.decisions.by_heart import probe_address
 from trace_memory_ros.learning.memory_first import learn_memory, usual_stages
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
@@ -111,12 +111,14 @@ def test_each_episode_gets_so_many_partners_and_none_is_its_own(plan: Prepared) 
 
 def test_nothing_is_exchanged_where_it_would_contradict_or_is_not_asked_for(plan: Prepared, tmp_path: Path) -> None:
     builder = plan.training
-    assert with_exchanges(builder, 0) is builder
-    assert with_exchanges(replace(builder, data=UnpairedSet(builder.data.episodes[:7], None)), 4).data.pairs == 3
-    assert not way_tells(builder.data.episodes)
+    assert isinstance(builder.data, UnpairedSet) and with_exchanges(builder, 0) is builder
+    few = replace(builder, data=UnpairedSet(builder.data.episodes[:7], builder.data.path))
+    assert with_exchanges(few, 4) is few and "7 episodes have a decision" in str(obstacle(few))
+    assert not way_tells(builder.data.episodes) and obstacle(builder) is None
     # The wheels turn on one side alone: the way tells the answer.
     told = prepared(tmp_path, recording(base=True)).training
     assert way_tells(told.data.episodes) and with_exchanges(told, 4) is told
+    assert obstacle(told) == "the way itself tells the answers"
 
 
 def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> None:
@@ -127,9 +129,7 @@ def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> 
     lines: list[tuple[int, int]] = []
     never = replace(first, stage_steps=1, check_steps=1, attempts=2, least=1.1, partners=2, batch_pairs=2, reads=2)
     agent = build.build_agent(plan.design, plan.training)
-    learn_memory(
-        agent, plan.training, None, Recipe(memory_first=never), 0, lambda p: lines.append((p.attempt, p.step))
-    )
+    learn_memory(agent, plan.training, None, Recipe(memory_first=never), 0, lambda p: lines.append((p.attempt, p.step)))
     assert [attempt for attempt, _ in lines] == [1, 1, 2, 2]
 
 

@@ -18,6 +18,7 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.build import with_features
+from trace_memory_ros.learning.data.exchange import obstacle
 from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation, Trial
@@ -208,6 +209,7 @@ def _describe(data: BagData, plan: Prepared, recording: RecordingConfig) -> None
     if still:
         lines.append(f"hardly move, and are divided by the least spread of their unit: {', '.join(still)}")
     lines += _about_decisions(plan)
+    lines += _about_exchanges(plan)
     lines += variation_notes(data)
     for line in lines:
         say(line)
@@ -226,6 +228,18 @@ def _about_shows(plan: Prepared) -> Iterator[str]:
             f"{share:.0%} of what the cameras show for {LEAST_MS} ms or longer, other than the robot's own motion, is "
             "written while it shows; a finer --clock writes more"
         )
+
+
+def _about_exchanges(plan: Prepared) -> Iterator[str]:
+    """Whether ways are also learned with the sights of others, where there are decisions to learn."""
+    partners = plan.recipe.memory_first.partners
+    if not partners or not plan.labels:
+        return
+    why = obstacle(plan.training)
+    if why is None:
+        yield f"the memory's phase goes each episode's way also with the sights of up to {partners} others"
+    else:
+        yield f"sights of episodes are not exchanged in the memory's phase: {why}"
 
 
 def _about_decisions(plan: Prepared) -> Iterator[str]:

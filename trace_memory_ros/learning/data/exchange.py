@@ -32,20 +32,33 @@ TOLD, CHANCE = 0.75, 0.01
 def with_exchanges(builder: BatchBuilder, partners: int, seed: int = 0) -> BatchBuilder:
     """A builder whose episodes also go each one's way with the sights of up to `partners` others.
 
-    As it is where no path or answers are known, where episodes are twins or fewer than `FEWEST`, and where the way
-    itself tells the answers (a part that was picked here or there): a sight against it would be a contradiction.
+    As it is for 0 partners, and where there is an `obstacle`.
     """
     data, references = builder.data, builder.references
-    if not (partners and references is not None and isinstance(data, UnpairedSet) and data.path is not None):
+    if not partners or obstacle(builder) or not isinstance(data, UnpairedSet) or data.path is None:
         return builder
-    ways = [episode for episode in data.episodes if episode.demo.decision_ticks and episode.demo.decision_ticks[0] > 0]
-    if len(ways) < FEWEST or way_tells(ways):
-        return builder
-    moved = references.channels.tolist()
-    more = [
-        exchanged(way, sight, data.path, moved, builder.shows) for way, sight in _drawn(ways, min(partners, MOST), seed)
-    ]
+    moved = [] if references is None else references.channels.tolist()
+    pairs = _drawn(_ways(builder), min(partners, MOST), seed)
+    more = [exchanged(way, sight, data.path, moved, builder.shows) for way, sight in pairs]
     return replace(builder, data=UnpairedSet([*data.episodes, *more], data.path))
+
+
+def obstacle(builder: BatchBuilder) -> str | None:
+    """Why sights are not exchanged among these episodes; None where they are.
+
+    Where the way itself tells the answers (a part that was picked here or there), a sight against it would be a
+    contradiction.
+    """
+    data, ways = builder.data, _ways(builder)
+    if builder.references is None or not isinstance(data, UnpairedSet) or data.path is None:
+        return "they have twins"
+    if len(ways) < FEWEST:
+        return f"{len(ways)} episodes have a decision, and fewer than {FEWEST} tell nothing"
+    return "the way itself tells the answers" if way_tells(ways) else None
+
+
+def _ways(builder: BatchBuilder) -> list[Episode]:
+    return [one for one in builder.data.episodes if one.demo.decision_ticks and one.demo.decision_ticks[0] > 0]
 
 
 def _drawn(ways: Sequence[Episode], partners: int, seed: int) -> Iterator[tuple[Episode, Episode]]:
