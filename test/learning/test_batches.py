@@ -9,7 +9,8 @@ from learning.synthetic import BRANCH_TICK, TICKS, design, pair
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.data.batches import BatchBuilder, augment, sample_reads, shift
+from trace_memory_ros.learning.data.augment import augment, shift
+from trace_memory_ros.learning.data.batches import BatchBuilder, sample_reads
 from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.memory_first import delay_stages, usual_stages
@@ -48,7 +49,7 @@ def test_episodes_with_few_decisions_come_first_where_there_are_enough(builder: 
         return replace(one, demo=replace(one.demo, decision_ticks=ticks, answers=(0,) * times))
 
     some = [deciding(times) for times, count in ((0, 3), (1, 10), (2, 4), (3, 8), (4, 6)) for _ in range(count)]
-    mixed, first = replace(builder, data=UnpairedSet(some)), MemoryFirst(clock_factors=(4.0, 1.0))
+    mixed, first = replace(builder, data=UnpairedSet(some)), MemoryFirst(clock_factors=(4.0, 1.0), delay_factors=())
     stages = usual_stages(mixed, None, first)
     assert [len(stage.training.data.episodes) for stage in stages] == [10, 22, len(some), len(some)]
     assert [stage.clock_factor for stage in stages] == [4.0, 4.0, 4.0, 1.0]
@@ -63,7 +64,7 @@ def test_scenes_with_short_shows_come_first_where_there_are_enough(builder: Batc
 
     # Twins of a scene need not be shown the same for as long: the longer show counts.
     some = [showing(ticks - twin) for ticks in (4, 12, 4, 6, 12, 4, 8, 12, 4, 6, 12) for twin in (0, 1)]
-    first = MemoryFirst(clock_factors=(4.0, 1.0))
+    first = MemoryFirst(clock_factors=(4.0, 1.0), delay_factors=())
     stages = usual_stages(replace(builder, data=TrainingSet(some)), builder, first)
     assert [len(stage.training.data.episodes) for stage in stages] == [12, len(some), len(some)]
     assert [stage.clock_factor for stage in stages] == [4.0, 4.0, 1.0]

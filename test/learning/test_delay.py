@@ -13,11 +13,11 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.data.dataset import TrainingSet
-from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened
+from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened, travelled
 from trace_memory_ros.learning.engine.optimise import Sampling
 from trace_memory_ros.learning.memory_first import delay_stages
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.runtime.window import PathWindow
+from trace_memory_ros.memory.base import MemoryInput
 
 WRITES = np.arange(0, 40, 2)
 SHOWN = np.isin(np.arange(40), (0, 1, 2, 3, 4, 5, 6, 14, 15))
@@ -125,13 +125,68 @@ def test_a_batch_of_one_process_is_its_share_of_the_whole(builder: BatchBuilder)
     assert torch.equal(share.last_write[0], whole.last_write[1])
 
 
-def test_the_signature_of_the_whole_path_forbids_what_a_window_allows() -> None:
-    scenes = [pair(0)]
-    whole, windowed, none = (
-        build.prepare(plan, scenes).training
-        for plan in (design("trace"), replace(design("trace"), window=PathWindow()), design("gru"))
-    )
-    assert [one.delayed(16.0).delay for one in (whole, windowed, none)] == [1.0, 16.0, 16.0]
+def test_going_back_makes_the_path_a_longer_one() -> None:
+    writes, order = np.array([1, 3, 4, 7]), np.array([0, 1, 2, 1, 2, 3])
+    reads, last = np.array([0, 4, 6, 9]), np.array([-1, 4, 4, 5])
+    way = travelled(writes, order, reads, last)
+    assert way.ticks.tolist() == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8, 9]
+    assert way.steps.tolist() == [1, 3, 4, 5, 6, 9]
+    assert way.reads.tolist() == [0, 6, 8, 11]
+
+
+@given(st.integers(2, 40), st.floats(1.0, 9.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 2**31))
+def test_writes_and_reads_lie_on_the_longer_path(
+    count: int, factor: float, one: float, other: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    writes = np.sort(rng.choice(4 * count, count, replace=False))
+    order = lengthened(writes, None, int(rng.integers(4 * count)), Delay(factor, min(one, other), max(one, other)))
+    reads = np.sort(rng.integers(0, 4 * count, 6))
+    newest = np.searchsorted(writes, reads, side="right") - 1
+    last = np.array([-1 if n < 0 else int(np.flatnonzero(order == n)[-1]) for n in newest])
+    way = travelled(writes, order, reads, last)
+    assert (way.ticks[way.steps] == writes[order]).all() and (way.ticks[way.reads] == reads).all()
+    assert way.ticks[0] == 0 and (np.diff(way.steps) > 0).all() and (np.diff(way.reads) >= 0).all()
+    # Ticks follow one another but where a stretch begins again.
+    assert (np.diff(way.ticks) != 1).sum() == (np.diff(order) != 1).sum()
+    assert ((way.reads >= np.where(last < 0, 0, way.steps[np.maximum(last, 0)])) | (last < 0)).all()
+
+
+def test_addresses_of_the_whole_path_are_those_of_the_longer_one() -> None:
+    iisignature = pytest.importorskip("iisignature", reason="pip install --no-build-isolation iisignature")
+    depth = 2
+    builder = build.prepare(replace(design("trace"), depth=depth), [pair(0)]).training
+    assert builder.whole_depth == depth
+    episode, reads = builder.data.episodes[0], [np.array([0, 5, BRANCH_TICK]), np.array([0, 5, BRANCH_TICK])]
+    plain, longer = (builder.build([0, 1], [1.0, 1.0], reads, delays=[Delay(factor)] * 2) for factor in (1.0, 4.0))
+    assert longer.order is None and longer.mask.shape[1] > 2 * plain.mask.shape[1]
+    writes = np.flatnonzero(episode.write_mask(builder.clock))
+    order = lengthened(writes, None, BRANCH_TICK, Delay(4.0))
+    way = travelled(writes, order, reads[0], longer.last_write[0].numpy())
+    assert builder.statistics.xi is not None
+    for place, found in ((way.reads[2], longer.reads.xi[0, 2]), (way.steps[-1], longer.writes.xi[0, len(order) - 1])):
+        expected = iisignature.sig(episode.path[way.ticks[: place + 1]].astype(np.float64), depth)
+        torch.testing.assert_close(found, torch.from_numpy(builder.statistics.xi.apply(expected)), rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(longer.reads.xi[0, 2], plain.reads.xi[0, 2], atol=1e-2)
+    assert torch.equal(longer.reads.xi[:, 0], plain.reads.xi[:, 0])
+
+
+def test_a_longer_whole_path_is_scanned_step_by_step() -> None:
+    plan = design("trace")
+    builder = build.prepare(plan, [pair(0)]).training
+    agent = build.build_agent(plan, builder).eval()
+    reads = [np.array([3, BRANCH_TICK])] * 2
+    batch = builder.build([0, 1], [1.0, 1.0], reads, delays=[Delay(5.0), Delay(1.0)])
+    with torch.no_grad():
+        found = agent.read(batch).vector.unflatten(0, (2, 2))
+        xs = agent.memory.embed(agent.memory_inputs(batch))
+        seen = MemoryInput(
+            agent._seen(batch.reads)[:1, 1], batch.reads.xi[:1, 1], batch.reads.delta[:1, 1], xs.anchor[:1, 0]
+        )
+        state = agent.memory.initial_state(1)
+        for step in range(int(batch.last_write[0, 1]) + 1):
+            state, _ = agent.memory.write(xs.map(lambda field, step=step: field[:1, step]), state)
+        torch.testing.assert_close(found[0, 1], agent.memory.read(seen, state).vector[0], rtol=1e-4, atol=1e-5)
 
 
 def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -> None:
@@ -142,7 +197,7 @@ def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -
     assert (first.longest_delay, MemoryFirst(delay_factors=()).longest_delay) == (8.0, 1.0)
     episodes = builder.data.episodes
     undecided = [replace(one, demo=replace(one.demo, decision_ticks=(), answers=())) for one in episodes]
-    for other in (replace(builder, data=TrainingSet(undecided)), replace(builder, whole_path=True)):
-        assert [stage.training.delay for stage in delay_stages(other, None, first)] == [1.0, 1.0]
+    other = replace(builder, data=TrainingSet(undecided))
+    assert [stage.training.delay for stage in delay_stages(other, None, first)] == [1.0, 1.0]
     with pytest.raises(ValueError, match="delay_factors"):
         MemoryFirst(delay_factors=(0.5,))

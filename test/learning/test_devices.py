@@ -15,7 +15,8 @@ from learning.synthetic import design, pair
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment
+from trace_memory_ros.learning.data.augment import augment
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.optimise import Sampling

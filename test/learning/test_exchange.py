@@ -19,7 +19,7 @@ from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
 from trace_memory_ros.learning.data.exchange import exchanged, obstacle, way_tells, with_exchanges
 from trace_memory_ros.learning.decisions.by_heart import probe_address
-from trace_memory_ros.learning.memory_first import learn_memory, usual_stages
+from trace_memory_ros.learning.memory_first import _stages_of, learn_memory, usual_stages
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.runtime.clock import EveryTicks
@@ -109,16 +109,25 @@ def test_each_episode_gets_so_many_partners_and_none_is_its_own(plan: Prepared) 
     assert isinstance(more.data, UnpairedSet) and max(more.data.some(SCENES)) < SCENES
 
 
-def test_nothing_is_exchanged_where_it_would_contradict_or_is_not_asked_for(plan: Prepared, tmp_path: Path) -> None:
+def test_nothing_is_exchanged_among_few_or_where_it_is_not_asked_for(plan: Prepared) -> None:
     builder = plan.training
     assert isinstance(builder.data, UnpairedSet) and with_exchanges(builder, 0) is builder
     few = replace(builder, data=UnpairedSet(builder.data.episodes[:7], builder.data.path))
     assert with_exchanges(few, 4) is few and "7 episodes have a decision" in str(obstacle(few))
-    assert not way_tells(builder.data.episodes) and obstacle(builder) is None
-    # The wheels turn on one side alone: the way tells the answer.
+    assert obstacle(builder) is None
+
+
+def test_a_way_that_tells_the_answers_is_noticed(plan: Prepared, tmp_path: Path) -> None:
+    assert not way_tells(plan.training)
+    # The wheels turn on one side alone.
     told = prepared(tmp_path, recording(base=True)).training
-    assert way_tells(told.data.episodes) and with_exchanges(told, 4) is told
-    assert obstacle(told) == "the way itself tells the answers"
+    assert way_tells(told)
+    first = MemoryFirst((2.0,), (), partners=2, attempts=3)
+    sizes = [
+        [len(_stages_of(attempt, one, None, first)[0].training.data.episodes) // SCENES for attempt in (1, 2, 3)]
+        for one in (plan.training, told)
+    ]
+    assert sizes == [[3, 3, 1], [3, 1, 1]]
 
 
 def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> None:

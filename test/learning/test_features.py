@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 
 from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import prepare, with_features
-from trace_memory_ros.learning.data.batches import BatchBuilder, augment
+from trace_memory_ros.learning.data.augment import augment
+from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile

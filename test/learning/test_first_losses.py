@@ -25,7 +25,7 @@ from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.runtime.clock import EveryTicks
 
 RECIPE = Recipe(
-    memory_first=MemoryFirst(clock_factors=(4.0, 2.0), stage_steps=5, check_steps=5, settle_steps=0, attempts=1),
+    memory_first=MemoryFirst((4.0, 2.0), (), stage_steps=5, check_steps=5, settle_steps=0, attempts=1),
     steps=10,
     reads=3,
     batch_pairs=2,

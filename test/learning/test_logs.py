@@ -19,7 +19,7 @@ from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporters
 from trace_memory_ros.measure.accuracy import Accuracy
 
-FIRST = MemoryFirst(clock_factors=(2.0,), stage_steps=4, check_steps=2, settle_steps=0, attempts=1)
+FIRST = MemoryFirst((2.0,), (), stage_steps=4, check_steps=2, settle_steps=0, attempts=1)
 SHORT = Recipe(memory_first=FIRST, steps=3, reads=3, batch_pairs=2)
 
 

@@ -50,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_two_processes_have_the_losses_and_gradients_of_one(memory: str, folders: tuple[Path, Path]) -> None:
     one, two = (json.loads((folder / f"{memory}.json").read_text()) for folder in folders)
     # Signatures of the whole path, which `trace` has here, forbid longer delays.
-    assert len(one) == len(two) == (5 if memory == "trace" else 9)
+    assert len(one) == len(two) == 9
     for alone, together in zip(one, two, strict=True):
         assert together == pytest.approx(alone, rel=1e-5, abs=1e-7)
     ours, theirs = (load_file(folder / f"{memory}.safetensors") for folder in folders)

@@ -18,7 +18,7 @@ from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.build import with_features
-from trace_memory_ros.learning.data.exchange import obstacle
+from trace_memory_ros.learning.data.exchange import obstacle, way_tells
 from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation, Trial
@@ -236,10 +236,15 @@ def _about_exchanges(plan: Prepared) -> Iterator[str]:
     if not partners or not plan.labels:
         return
     why = obstacle(plan.training)
-    if why is None:
-        yield f"the memory's phase goes each episode's way also with the sights of up to {partners} others"
-    else:
+    if why is not None:
         yield f"sights of episodes are not exchanged in the memory's phase: {why}"
+        return
+    yield f"the memory's phase goes each episode's way also with the sights of up to {partners} others"
+    if way_tells(plan.training):
+        yield (
+            "the way travelled tells the answers by itself: where sights do not, a second attempt is made without "
+            "exchanging them; --set recipe.memory_first.partners=0 begins so"
+        )
 
 
 def _about_decisions(plan: Prepared) -> Iterator[str]:

@@ -105,9 +105,9 @@ class Design:
         return signature_size(self.observation.path_dim, self.depth) if self.depth else 0
 
     @property
-    def whole_path(self) -> bool:
-        """Whether addresses are signatures of the whole path."""
-        return self.depth > 0 and self.window is None
+    def whole_depth(self) -> int:
+        """Depth of addresses that are signatures of the whole path; 0 where they are none."""
+        return self.depth if self.window is None else 0
 
     @property
     def least_state(self) -> NDArray[np.float64]:
@@ -131,7 +131,7 @@ def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: P
     train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(
-        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_path=design.whole_path
+        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_depth=design.whole_depth
     )
     others = (
         replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
@@ -164,7 +164,7 @@ def prepare_unpaired(
     train_set, clock = batches_of(training), UpdateClock(design.clock)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
     builder = BatchBuilder(
-        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_path=design.whole_path
+        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_depth=design.whole_depth
     )
     references = fit_references(builder, action_channels(design), labels)
     builder = replace(builder, references=references, shows=shows)

@@ -14,7 +14,7 @@ from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import reinitialise
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
-from trace_memory_ros.learning.data.exchange import with_exchanges
+from trace_memory_ros.learning.data.exchange import way_tells, with_exchanges
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
 from trace_memory_ros.learning.engine.keeping import Keeper, Kept
 from trace_memory_ros.learning.engine.optimise import Built, Feed, Sampling, Together, descend
@@ -44,10 +44,10 @@ class Stage:
 def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
     """The curriculum on the delay alone: all episodes at each clock factor in turn, then at delays beyond their own.
 
-    There are none where nothing is decided, or where the way travelled is the address.
+    There are none of these where nothing is decided.
     """
     decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
-    factors = first.delay_factors if decided and not training.whole_path else ()
+    factors = first.delay_factors if decided else ()
     return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors] + [
         Stage(training.delayed(factor), validation and validation.delayed(factor), 1.0, first.stage_steps)
         for factor in factors
@@ -161,9 +161,11 @@ def learn_memory(
 def _stages_of(
     attempt: int, training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst
 ) -> list[Stage]:
-    """`usual_stages`. The last of several attempts is without partners: what only the way tells is lost with them."""
-    last = attempt == first.attempts > 1
-    return usual_stages(training, validation, first, 0 if last else first.partners)
+    """`usual_stages`. Later attempts are without partners where the way tells the answers, and so is the last: what
+    nothing but the way tells is lost with them.
+    """
+    alone = attempt > 1 and (attempt == first.attempts or way_tells(training))
+    return usual_stages(training, validation, first, 0 if alone else first.partners)
 
 
 class _Attempt:

@@ -67,7 +67,7 @@ class MemoryFirst:
     episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
     partners: others whose sights each episode without twins is also learned with (`data/exchange.py`); 0 for none.
     attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
-    trained from other initial weights; the last of several is without partners.
+    trained from other initial weights; the last of several is without partners, and the second where the way tells.
     """
 
     clock_factors: tuple[float, ...] = (16.0, 8.0, 4.0, 2.0, 1.0)

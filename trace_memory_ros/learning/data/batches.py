@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trace_memory_ros.learning.data.dataset import START_MS, Episode, EpisodeSet, Statistics
-from trace_memory_ros.learning.data.delay import Delay, lengthened
+from trace_memory_ros.learning.data.delay import Delay, lengthened, travelled
 from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.path_signatures import PathSignatures
 from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.features.cache import FeatureCache
-from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.views import PLAIN
-from trace_memory_ros.learning.recipe import Augmentation, ReadShares
+from trace_memory_ros.learning.recipe import ReadShares
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.periods import ticks_in
@@ -107,6 +106,14 @@ class EpisodeBatch(NamedTuple):
         return int(self.steps.sum()) + self.last_write.numel()
 
 
+class Signed(NamedTuple):
+    """Signatures at writes `(T, S)` and reads `(R, S)`, and the increments of these since the write before."""
+
+    writes: NDArray[np.float64]
+    reads: NDArray[np.float64]
+    increments: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class BatchBuilder:
     """Assembles batches from a set, the train split's statistics, the final update clock and the chunk length.
@@ -115,8 +122,8 @@ class BatchBuilder:
     features: what is given in place of the memory's images where its backbone is frozen.
     image_px: side of the policy's images; None for the cameras' own. shows: what a coarse clock must not pass over in
     episodes that do not say it themselves. delay: how often the memory is written before the first decision, in times
-    of what was demonstrated; for batches that are drawn the most. whole_path: whether addresses are signatures of the
-    whole path, which going through a part of it again would change.
+    of what was demonstrated; for batches that are drawn the most. whole_depth: of addresses that are signatures of the
+    whole path, which going through a part of it again changes; 0 where they are none.
     """
 
     data: EpisodeSet
@@ -128,11 +135,11 @@ class BatchBuilder:
     image_px: int | None = None
     shows: Shows | None = None
     delay: float = 1.0
-    whole_path: bool = False
+    whole_depth: int = 0
 
     def delayed(self, factor: float) -> BatchBuilder:
-        """The same at up to `factor` times the demonstrated delay; unchanged where addresses forbid it."""
-        return self if self.whole_path else replace(self, delay=factor)
+        """The same at up to `factor` times the demonstrated delay."""
+        return replace(self, delay=factor)
 
     def build(
         self,
@@ -155,12 +162,14 @@ class BatchBuilder:
         bytes; see `floats`. future: with pictures of what is seen after each read.
         """
         episodes = [self.data.episodes[i] for i in indices]
-        writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
-        orders = self._orders(episodes, writes, delays)
+        due = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
+        taken = self._orders(episodes, due, delays)
+        last = [_newest(w, o, r) for w, o, r in zip(due, taken, reads, strict=True)]
+        signed = [self._signatures(*of) for of in zip(episodes, due, taken, reads, last, strict=True)]
+        writes, orders = self._scanned(due, taken)
         longest = longest or _longest(writes, orders)
-        last = [_newest(w, o, r) for w, o, r in zip(writes, orders, reads, strict=True)]
         views = views or [PLAIN] * len(episodes)
-        parts = [self._parts(e, w, r, v) for e, w, r, v in zip(episodes, writes, reads, views, strict=True)]
+        parts = [self._parts(*of) for of in zip(episodes, writes, reads, signed, views, strict=True)]
         write_parts, read_parts = [_padded(written, longest[0]) for written, _ in parts], [read for _, read in parts]
         seen = [(e.demo, r) for e, r in zip(episodes, reads, strict=True)]
         targets = [self._targets(e, r) for e, r in zip(episodes, reads, strict=True)]
@@ -173,7 +182,7 @@ class BatchBuilder:
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
-            None if longest[0] == longest[1] else torch.from_numpy(np.stack([_ended(o, longest[1]) for o in orders])),
+            self._order(writes, orders, longest),
             torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
         )
         return batch if raw else batch.floats()
@@ -182,7 +191,15 @@ class BatchBuilder:
         """Writes, and steps of the scan, of those of the episodes that have most."""
         episodes = [self.data.episodes[i] for i in indices]
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
-        return _longest(writes, self._orders(episodes, writes, delays))
+        return _longest(*self._scanned(writes, self._orders(episodes, writes, delays)))
+
+    def _scanned(
+        self, writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]
+    ) -> tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.int64]]]:
+        """Ticks of the writes and their order; all of them one after another where each has an address of its own."""
+        if not self.whole_depth:
+            return writes, orders
+        return [w[o] for w, o in zip(writes, orders, strict=True)], [np.arange(len(o)) for o in orders]
 
     def _orders(
         self, episodes: Sequence[Episode], writes: Sequence[NDArray[np.int64]], delays: Sequence[Delay]
@@ -206,20 +223,44 @@ class BatchBuilder:
         told = episode.demo.shown
         return told if told is not None or self.shows is None else self.shows.of(episode.demo)
 
-    def _parts(
-        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], view: int
-    ) -> tuple[Evidence, Evidence]:
-        """Evidence at the writes, and at the reads. Both take their signatures from one walk of the path."""
-        ticks = np.union1d(writes, reads)
-        xi = episode.xi[ticks]
-        at_writes, at_reads = (xi[np.searchsorted(ticks, some)] for some in (writes, reads))
+    def _signatures(
+        self,
+        episode: Episode,
+        writes: NDArray[np.int64],
+        order: NDArray[np.int64],
+        reads: NDArray[np.int64],
+        last: NDArray[np.int64],
+    ) -> Signed:
+        """Both from one walk of the path, which is a longer one where writes come again."""
+        xi, steps, reads_at = episode.xi, writes, reads
+        if self.whole_depth and len(order) > len(writes):
+            way = travelled(writes, order, reads, last)
+            xi, steps, reads_at = PathSignatures(episode.path[way.ticks], self.whole_depth), way.steps, way.reads
+        ticks = np.union1d(steps, reads_at)
+        signatures = xi[ticks]
+        at_steps, at_reads = (signatures[np.searchsorted(ticks, some)] for some in (steps, reads_at))
         # A tick that writes reads with the increment of that same write, so its base is the write before.
-        base = np.maximum(np.searchsorted(writes, reads, side="left") - 1, 0)
-        first = np.diff(at_writes, axis=0, prepend=at_writes[:1])
+        base = np.maximum(np.searchsorted(steps, reads_at, side="left") - 1, 0)
+        return Signed(at_steps, at_reads, at_reads - at_steps[base])
+
+    def _parts(
+        self, episode: Episode, writes: NDArray[np.int64], reads: NDArray[np.int64], signed: Signed, view: int
+    ) -> tuple[Evidence, Evidence]:
+        """Evidence at the writes, and at the reads."""
+        first = np.diff(signed.writes, axis=0, prepend=signed.writes[:1])
         return (
-            self._evidence(episode, writes, at_writes, first, view),
-            self._evidence(episode, reads, at_reads, at_reads - at_writes[base], view),
+            self._evidence(episode, writes, signed.writes, first, view),
+            self._evidence(episode, reads, signed.reads, signed.increments, view),
         )
+
+    def _order(
+        self, writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]], longest: tuple[int, int]
+    ) -> Tensor | None:
+        """`EpisodeBatch.order`."""
+        once = all(len(w) == len(o) for w, o in zip(writes, orders, strict=True))
+        if once and longest[0] == longest[1]:
+            return None
+        return torch.from_numpy(np.stack([_ended(order, longest[1]) for order in orders]))
 
     def _evidence(
         self,
@@ -339,70 +380,3 @@ def sample_reads(
     kinds = [(share, ticks) for share, ticks in groups if ticks.size] + [(rest, anywhere)]
     counts = rng.multinomial(count, [share for share, _ in kinds])
     return np.concatenate([rng.choice(ticks, n) for n, (_, ticks) in zip(counts, kinds, strict=True)])
-
-
-def augment(
-    batch: EpisodeBatch,
-    rng: torch.Generator,
-    strength: Augmentation,
-    rows: slice = slice(None),
-    whole: int | None = None,
-) -> EpisodeBatch:
-    """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
-
-    rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
-    """
-    size = whole or len(batch.mask)
-
-    def noise(*shape: int) -> Tensor:
-        # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
-        drawn = torch.rand(size, *shape[1:], generator=rng, device=rng.device)
-        return (drawn[rows] - 0.5) * math.sqrt(12.0)
-
-    first = batch.writes.thumbnails
-    cameras = (first.pooled if isinstance(first, Features) else first).shape[2]
-    gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
-    gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
-    offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
-    drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
-    noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
-
-    def pixels(images: Tensor) -> Tensor:
-        return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
-
-    def seen(part: Tensor | Features) -> Tensor | Features:
-        if isinstance(part, Features):
-            return part if noisy is None else noisy(part)
-        return pixels(part)
-
-    def evidence(e: Evidence) -> Evidence:
-        return Evidence(
-            seen(e.thumbnails),
-            e.state + offset + strength.state_noise * noise(*e.state.shape),
-            e.xi + drift + strength.signature_noise * noise(*e.xi.shape),
-            e.delta + strength.signature_noise * noise(*e.delta.shape),
-        )
-
-    return batch._replace(
-        writes=evidence(batch.writes),
-        reads=evidence(batch.reads),
-        images=shift(pixels(batch.images), rng, strength.shift_px, rows, size)
-        if batch.images.shape[2]
-        else batch.images,
-    )
-
-
-def shift(
-    images: Tensor, rng: torch.Generator, reach_px: int, rows: slice = slice(None), whole: int | None = None
-) -> Tensor:
-    """Translate the `(B, R, C, 3, P, P)` images of each episode by up to `reach_px` pixels, repeating the border.
-
-    rows, whole: as of `augment`.
-    """
-    if reach_px == 0:
-        return images
-    side, size = images.shape[-1], whole or len(images)
-    moves = torch.randint(0, 2 * reach_px + 1, (size, 2), generator=rng, device=rng.device)[rows]
-    padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
-    moved = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)]
-    return torch.stack(moved).reshape(images.shape)

@@ -53,6 +53,34 @@ def lengthened(
     return np.concatenate([once[:first], np.tile(once[first:last], times), once[last:]])
 
 
+class Travelled(NamedTuple):
+    """What is gone through when writes come in an order.
+
+    ticks `(N,)`: of the episode, one after another; going back is one step. steps: place in it of each write; reads: of
+    each read.
+    """
+
+    ticks: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    reads: NDArray[np.int64]
+
+
+def travelled(
+    writes: NDArray[np.int64], order: NDArray[np.int64], reads: NDArray[np.int64], last: NDArray[np.int64]
+) -> Travelled:
+    """The way of an episode whose `writes` come in `order`, with reads after the steps `last` (-1: before any)."""
+    back = np.diff(order, prepend=-1) != 1
+    ends = writes[order]
+    begins = np.where(back, ends, np.concatenate([[0], ends[:-1] + 1]))
+    legs = [np.arange(begin, end + 1) for begin, end in zip(begins, ends, strict=True)]
+    tail = np.arange(ends[-1] + 1, max(int(reads.max()), int(ends[-1])) + 1)
+    steps = np.cumsum([len(leg) for leg in legs]) - 1
+    after = np.maximum(last, 0)
+    return Travelled(
+        np.concatenate([*legs, tail]), steps, np.where(last < 0, reads, steps[after] + reads - ends[after])
+    )
+
+
 def _longest(flags: NDArray[np.bool_]) -> tuple[int, int]:
     """First index, and the one after the last, of the longest run that is True; equal where there is none."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)

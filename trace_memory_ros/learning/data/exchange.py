@@ -44,17 +44,11 @@ def with_exchanges(builder: BatchBuilder, partners: int, seed: int = 0) -> Batch
 
 
 def obstacle(builder: BatchBuilder) -> str | None:
-    """Why sights are not exchanged among these episodes; None where they are.
-
-    Where the way itself tells the answers (a part that was picked here or there), a sight against it would be a
-    contradiction.
-    """
+    """Why sights are not exchanged among these episodes; None where they are."""
     data, ways = builder.data, _ways(builder)
     if builder.references is None or not isinstance(data, UnpairedSet) or data.path is None:
         return "they have twins"
-    if len(ways) < FEWEST:
-        return f"{len(ways)} episodes have a decision, and fewer than {FEWEST} tell nothing"
-    return "the way itself tells the answers" if way_tells(ways) else None
+    return f"{len(ways)} episodes have a decision, and fewer than {FEWEST} tell nothing" if len(ways) < FEWEST else None
 
 
 def _ways(builder: BatchBuilder) -> list[Episode]:
@@ -100,8 +94,13 @@ def exchanged(way: Episode, sight: Episode, path: StatePath, moved: Sequence[int
     return path.episode(demo, at(sight.thumbnails, seen), way.apart[way.apart < here], pauses)
 
 
-def way_tells(episodes: Sequence[Episode], seed: int = 0) -> bool:
-    """Whether the states until the first decision tell its answer, by a linear reading that is cross-validated."""
+def way_tells(builder: BatchBuilder, seed: int = 0) -> bool:
+    """Whether states until the first decision tell its answer (a part that was picked here or there), by a linear
+    reading that is cross-validated. If nothing that is seen tells it too, exchanged sights contradict them.
+    """
+    episodes = _ways(builder)
+    if len(episodes) < FEWEST:
+        return False
     answers = np.unique([episode.demo.answers[0] for episode in episodes], return_inverse=True)[1]
     if answers.max() == 0:
         return False

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, augment, on_seen
+from trace_memory_ros.learning.data.augment import augment
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, on_seen
 from trace_memory_ros.learning.decisions.branch_accuracy import ChunkModel
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy

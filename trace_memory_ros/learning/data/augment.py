@@ -1,0 +1,80 @@
+"""Perturbed batches: what of a disturbance is slow is alike over a whole episode."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
+from trace_memory_ros.learning.features.noise import feature_noise
+from trace_memory_ros.learning.recipe import Augmentation
+from trace_memory_ros.vision.base import Features
+
+
+def augment(
+    batch: EpisodeBatch,
+    rng: torch.Generator,
+    strength: Augmentation,
+    rows: slice = slice(None),
+    whole: int | None = None,
+) -> EpisodeBatch:
+    """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
+
+    rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
+    """
+    size = whole or len(batch.mask)
+
+    def noise(*shape: int) -> Tensor:
+        # Uniform of unit variance: a depth-3 signature has so many numbers that normal draws would cost half the step.
+        drawn = torch.rand(size, *shape[1:], generator=rng, device=rng.device)
+        return (drawn[rows] - 0.5) * math.sqrt(12.0)
+
+    first = batch.writes.thumbnails
+    cameras = (first.pooled if isinstance(first, Features) else first).shape[2]
+    gain = 1.0 + strength.brightness * noise(size, 1, 1, 1, 1, 1)
+    gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
+    offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
+    drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
+    noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
+
+    def pixels(images: Tensor) -> Tensor:
+        return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
+
+    def seen(part: Tensor | Features) -> Tensor | Features:
+        if isinstance(part, Features):
+            return part if noisy is None else noisy(part)
+        return pixels(part)
+
+    def evidence(e: Evidence) -> Evidence:
+        return Evidence(
+            seen(e.thumbnails),
+            e.state + offset + strength.state_noise * noise(*e.state.shape),
+            e.xi + drift + strength.signature_noise * noise(*e.xi.shape),
+            e.delta + strength.signature_noise * noise(*e.delta.shape),
+        )
+
+    return batch._replace(
+        writes=evidence(batch.writes),
+        reads=evidence(batch.reads),
+        images=shift(pixels(batch.images), rng, strength.shift_px, rows, size)
+        if batch.images.shape[2]
+        else batch.images,
+    )
+
+
+def shift(
+    images: Tensor, rng: torch.Generator, reach_px: int, rows: slice = slice(None), whole: int | None = None
+) -> Tensor:
+    """Translate the `(B, R, C, 3, P, P)` images of each episode by up to `reach_px` pixels, repeating the border.
+
+    rows, whole: as of `augment`.
+    """
+    if reach_px == 0:
+        return images
+    side, size = images.shape[-1], whole or len(images)
+    moves = torch.randint(0, 2 * reach_px + 1, (size, 2), generator=rng, device=rng.device)[rows]
+    padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
+    moved = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)]
+    return torch.stack(moved).reshape(images.shape)
