@@ -97,7 +97,7 @@ def test_the_tasks_of_the_command_line_are_the_arm_s() -> None:
 
 def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
     config = resolve(bag_defaults("bags", {}), {})
-    assert (config.memory.name, config.address.window) == ("gru", PathWindow(stretches=8))
+    assert (config.memory.name, config.address.window) == ("gru", None)
     assert config.bags is not None
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     (memory, address, split, folds) = (
@@ -105,16 +105,16 @@ def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
         for key in ("memory.name", "address.depth", "bags.held_out", "bags.cross_validation")
     )
     assert f"| `{config.memory.name}`" in memory
-    assert f"| {config.address.depth}, the last 8 " in address
+    assert f"| {config.address.depth}, null |" in address
     shares = (1 / config.bags.held_out, 1 / config.bags.validation)
     assert "| 1/{:.0f}, 1/{:.0f}, {}, all".format(*shares, config.bags.split_seed) in split
     assert f"| true, [{', '.join(f'{noise:g}' for noise in config.bags.noise)}] |" in folds
     assert config.bags.cross_validation is True
 
 
-def test_a_path_may_be_taken_whole() -> None:
-    config = resolve(bag_defaults("bags", {}), {"address": {"window": None}, "bags": {"noise": [1]}})
-    assert config.address.window is None and config.bags is not None and config.bags.noise == (1,)
+def test_a_path_may_be_taken_from_a_window() -> None:
+    config = resolve(bag_defaults("bags", {}), {"address": {"window": PathWindow().to_dict()}, "bags": {"noise": [1]}})
+    assert config.address.window == PathWindow() and config.bags is not None and config.bags.noise == (1,)
     with pytest.raises(ConfigError, match="bags.noise"):
         resolve({}, {"bags": {"noise": []}})
 

@@ -96,7 +96,7 @@ def _add_bag_options(group: argparse._ArgumentGroup) -> None:
         "--noise",
         type=_strengths,
         metavar="X[,Y...]",
-        help="strength of the noise over signatures; of several, cross-validation chooses (default: 10,30,1)",
+        help="strength of the noise over signatures; of several, cross-validation chooses (default: 1,10,30)",
     )
     group.add_argument(
         "--no-cross-validation",
@@ -112,7 +112,7 @@ def _strengths(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 10,30,1") from None
+        raise argparse.ArgumentTypeError(f"{text!r}: give numbers by comma, for example 1,10,30") from None
 
 
 def run(args: argparse.Namespace) -> int:

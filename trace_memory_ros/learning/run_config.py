@@ -92,7 +92,7 @@ class BagsSection:
     held_out: float = 1 / 6
     validation: float = 1 / 10
     cross_validation: bool = True
-    noise: tuple[float, ...] = (10.0, 30.0, 1.0)
+    noise: tuple[float, ...] = (1.0, 10.0, 30.0)
     split_seed: int = 0
     episodes: int | None = None
     least_spread: Mapping[str, float] = field(default_factory=dict)

@@ -44,8 +44,6 @@ FINEST, LEAST_WRITTEN = 4.0, 0.75
 """How much finer a clock of motion may be, and the share of what is shown that it must then write."""
 EVERY_MS = 500
 """Between two writes of a robot that stands while something is shown to it."""
-WINDOW = PathWindow()
-"""Of the path, that addresses are signatures of: that of a whole episode is a fingerprint of it."""
 _ROUNDS = 40
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
@@ -141,7 +139,6 @@ def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]
     return {
         "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},
-        "address": {"window": WINDOW.to_dict()},
         "bags": {},
     }
 
