@@ -142,6 +142,22 @@ def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> 
     assert [attempt for attempt, _ in lines] == [1, 1, 2, 2]
 
 
+def test_a_memory_without_an_address_learns_from_what_was_demonstrated(plan: Prepared) -> None:
+    first = MemoryFirst((2.0,), (), stage_steps=3, check_steps=1, settle_steps=0, attempts=1, batch_pairs=2, reads=2)
+    gru = replace(plan.design, memory="gru", options={}, depth=0)
+    found = []
+    for partners in (0, 4):
+        torch.manual_seed(0)
+        agent = build.build_agent(gru, plan.training)
+        losses: list[float] = []
+        recipe = Recipe(memory_first=replace(first, partners=partners))
+        learn_memory(
+            agent, plan.training, None, recipe, 0, lambda p, losses=losses: losses.append(p.losses["chunk_l1"])
+        )
+        found.append(losses)
+    assert found[0] == found[1] and len(found[0]) == 3
+
+
 @pytest.mark.timeout(120)
 def test_a_memory_with_an_address_goes_by_what_was_seen(plan: Prepared) -> None:
     first = MemoryFirst(clock_factors=(4.0, 1.0), delay_factors=(), stage_steps=150, batch_pairs=8, reads=6, attempts=1)

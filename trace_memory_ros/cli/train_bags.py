@@ -231,9 +231,9 @@ def _about_shows(plan: Prepared) -> Iterator[str]:
 
 
 def _about_exchanges(plan: Prepared) -> Iterator[str]:
-    """Whether ways are also learned with the sights of others, where there are decisions to learn."""
+    """Whether ways are also learned with the sights of others, where there are decisions and addresses to learn."""
     partners = plan.recipe.memory_first.partners
-    if not partners or not plan.labels:
+    if not partners or not plan.labels or not plan.design.depth:
         return
     why = obstacle(plan.training)
     if why is not None:

@@ -138,6 +138,8 @@ def learn_memory(
     other initial weights. Without a validation split training decisions show the first of these.
     """
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
+    # What has no address knows no way by heart, and learned less from exchanged sights.
+    first = recipe.memory_first if agent.memory.uses_signature else replace(recipe.memory_first, partners=0)
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):
         drawn = seed + ATTEMPT_SEEDS * (attempt - 1)
@@ -147,7 +149,7 @@ def learn_memory(
         model = head(agent)
         if recipe.future_weight:
             model.foresee(training, recipe.future_weight)
-        planned = stages or _stages_of(attempt, training, validation, recipe.memory_first)
+        planned = stages or _stages_of(attempt, training, validation, first)
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)

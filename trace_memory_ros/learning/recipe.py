@@ -65,7 +65,8 @@ class MemoryFirst:
     delay in updates grows without changing the episode. delay_factors: further stages at the final clock, with delays
     of up to so many times the demonstrated one (`data/delay.py`). A stage ends when the branch accuracy on training
     episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
-    partners: others whose sights each episode without twins is also learned with (`data/exchange.py`); 0 for none.
+    partners: others whose sights each way without twins is also learned with, by memories with an address
+    (`data/exchange.py`); 0 for none.
     attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
     trained from other initial weights; the last of several is without partners, and the second where the way tells.
     """
