@@ -206,7 +206,8 @@ def test_the_usual_sizes_learn_the_cue_from_bags(tmp_path: Path) -> None:
     write_bags(tmp_path, 24, config)
     plan = prepared(tmp_path, config, BagOptions(chunk=4), share=0.3, validation=0.0)
     # Without augmentation TRACE learns by heart which episode it is in.
-    recipe = replace(plan.recipe, augmentation=Augmentation(shift_px=0))
+    first = replace(plan.recipe.memory_first, delay_factors=(), partners=0)
+    recipe = replace(plan.recipe, memory_first=first, augmentation=Augmentation(shift_px=0))
     torch.manual_seed(0)
     agent = build.build_agent(plan.design, plan.training)
     lines: list[Progress] = []
