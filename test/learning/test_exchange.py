@@ -15,9 +15,11 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import Split
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split, read_bags
+from trace_memory_ros.learning.data import dataset
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
 from trace_memory_ros.learning.data.exchange import exchanged, obstacle, way_tells, with_exchanges
+from trace_memory_ros.learning.data.path_signatures import PathSignatures
 from trace_memory_ros.learning.decisions.by_heart import probe_address
 from trace_memory_ros.learning.memory_first import _stages_of, learn_memory, usual_stages
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
@@ -49,7 +51,7 @@ def made(builder: BatchBuilder, way: int, sight: int) -> tuple[Episode, Episode,
     data = builder.data
     assert isinstance(data, UnpairedSet) and data.path is not None and builder.references is not None
     one, other = data.episodes[way], data.episodes[sight]
-    return one, other, exchanged(one, other, data.path, builder.references.channels.tolist(), builder.shows)
+    return one, other, exchanged(one, other, data.path, builder.references.channels.tolist(), builder.brief(other))
 
 
 def test_the_way_is_one_episodes_and_what_is_seen_and_done_is_the_others(plan: Prepared) -> None:
@@ -109,6 +111,17 @@ def test_each_episode_gets_so_many_partners_and_none_is_its_own(plan: Prepared) 
     assert isinstance(more.data, UnpairedSet) and max(more.data.some(SCENES)) < SCENES
 
 
+def test_signatures_that_find_no_room_are_computed_when_they_are_asked_for(
+    plan: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = with_exchanges(plan.training, 2).data.episodes
+    monkeypatch.setattr(dataset, "HELD_BYTES", sum(one.xi.nbytes for one in held[:-1]))
+    computed = with_exchanges(plan.training, 2).data.episodes
+    assert isinstance(held[-1].xi, np.ndarray) and isinstance(computed[-1].xi, PathSignatures)
+    for one, other in zip(held, computed, strict=True):
+        np.testing.assert_array_equal(one.xi[:], other.xi[:])
+
+
 def test_nothing_is_exchanged_among_few_or_where_it_is_not_asked_for(plan: Prepared) -> None:
     builder = plan.training
     assert isinstance(builder.data, UnpairedSet) and with_exchanges(builder, 0) is builder
@@ -132,7 +145,7 @@ def test_a_way_that_tells_the_answers_is_noticed(plan: Prepared, tmp_path: Path)
 
 def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> None:
     first = MemoryFirst(clock_factors=(2.0, 1.0), delay_factors=())
-    with_, without = (usual_stages(plan.training, None, first, partners) for partners in (2, 0))
+    with_, without = (usual_stages(plan.training, None, replace(first, partners=partners)) for partners in (2, 0))
     assert {len(stage.training.data.episodes) for stage in with_} == {3 * SCENES}
     assert {len(stage.training.data.episodes) for stage in without} == {SCENES}
     lines: list[tuple[int, int]] = []

@@ -54,22 +54,19 @@ def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
     ]
 
 
-def usual_stages(
-    training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst, partners: int = 0
-) -> list[Stage]:
+def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> list[Stage]:
     """`delay_stages`; before them, at the coarsest clock, episodes with few decisions or short shows, where enough are.
 
     Several cues at once are not discovered; one is, and with it known the next. So it is with what happens to a cue.
-    partners: others whose sights each episode without twins is also learned with.
     """
     coarsest, steps = first.clock_factors[0], first.stage_steps
     lessons = (Stage(fewer, _up_to(validation, most), coarsest, steps) for most, fewer in _few_decisions(training))
     shows = (Stage(shorter, validation, coarsest, steps) for shorter in _short_shows(training))
     before = [
-        replace(lesson, training=with_exchanges(lesson.training, partners))
+        replace(lesson, training=with_exchanges(lesson.training, first.partners))
         for lesson in (*_growing(lessons), *_growing(shows))
     ]
-    return [*before, *delay_stages(with_exchanges(training, partners), validation, first)]
+    return [*before, *delay_stages(with_exchanges(training, first.partners), validation, first)]
 
 
 def _growing(lessons: Iterable[Stage]) -> Iterator[Stage]:
@@ -166,8 +163,9 @@ def _stages_of(
     """`usual_stages`. Later attempts are without partners where the way tells the answers, and so is the last: what
     nothing but the way tells is lost with them.
     """
-    alone = attempt > 1 and (attempt == first.attempts or way_tells(training))
-    return usual_stages(training, validation, first, 0 if alone else first.partners)
+    if first.partners and attempt > 1 and (attempt == first.attempts or way_tells(training)):
+        first = replace(first, partners=0)
+    return usual_stages(training, validation, first)
 
 
 class _Attempt:

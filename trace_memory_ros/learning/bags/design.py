@@ -185,7 +185,7 @@ def usual_clock(
 
     A clock of motion then writes little of it however fine it is, and what was never written cannot be remembered.
     """
-    usable = [path if demo.usable is None else path[demo.usable] for demo, path in zip(training, paths, strict=True)]
+    usable = [path[demo.usable_mask] for demo, path in zip(training, paths, strict=True)]
     rule = choose_clock(usable)
     if shows is None:
         return rule

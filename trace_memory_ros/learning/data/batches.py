@@ -209,17 +209,18 @@ class BatchBuilder:
         return [
             np.arange(len(w))
             if delay.factor <= 1.0
-            else lengthened(w, self._brief(episode), min(episode.demo.decision_ticks, default=None), delay)
+            else lengthened(w, self.brief(episode), min(episode.demo.decision_ticks, default=None), delay)
             for episode, w, delay in zip(episodes, writes, delays, strict=True)
         ]
 
     def _due(self, episode: Episode, factor: float) -> NDArray[np.int64]:
         """Ticks of the writes: of a clock `factor` times as coarse, but as fine as the final one in a brief show."""
         due = episode.write_mask(UpdateClock(self.clock.rule.scaled(factor)))
-        brief = self._brief(episode) if factor > 1.0 else None
+        brief = self.brief(episode) if factor > 1.0 else None
         return np.flatnonzero(due if brief is None else due | (episode.write_mask(self.clock) & brief))
 
-    def _brief(self, episode: Episode) -> NDArray[np.bool_] | None:
+    def brief(self, episode: Episode) -> NDArray[np.bool_] | None:
+        """Ticks `(T,)` of what is shown too briefly for a coarse clock; None where nobody knows."""
         told = episode.demo.shown
         return told if told is not None or self.shows is None else self.shows.of(episode.demo)
 

@@ -60,12 +60,11 @@ class Episode:
     @property
     def readable(self) -> NDArray[np.int64]:
         """Ticks at which there is something to see and something to do."""
-        known = np.isfinite(self.demo.actions).all(axis=1)
-        return np.flatnonzero(known if self.demo.usable is None else known & self.demo.usable)
+        return self.demo.readable
 
     def write_mask(self, clock: UpdateClock) -> NDArray[np.bool_]:
         """Ticks `(T,)` that `clock` writes at; it stands still while ticks are unusable, as it does live."""
-        usable = np.ones(len(self.path), dtype=bool) if self.demo.usable is None else self.demo.usable
+        usable = self.demo.usable_mask
         mask = np.zeros(len(usable), dtype=bool)
         if isinstance(clock.rule, PathLength):
             mask[np.flatnonzero(usable)[ticks_apart(self._counted_path(clock, usable), clock.rule.threshold)]] = True

@@ -73,7 +73,7 @@ def travelled(
     ends = writes[order]
     begins = np.where(back, ends, np.concatenate([[0], ends[:-1] + 1]))
     legs = [np.arange(begin, end + 1) for begin, end in zip(begins, ends, strict=True)]
-    tail = np.arange(ends[-1] + 1, max(int(reads.max()), int(ends[-1])) + 1)
+    tail = np.arange(ends[-1] + 1, reads.max() + 1)
     steps = np.cumsum([len(leg) for leg in legs]) - 1
     after = np.maximum(last, 0)
     return Travelled(

@@ -46,6 +46,16 @@ class Demonstration:
         return len(self.actions)
 
     @property
+    def usable_mask(self) -> NDArray[np.bool_]:
+        """`usable`, `(T,)`, where all ticks are too."""
+        return np.ones(self.ticks, dtype=bool) if self.usable is None else self.usable
+
+    @property
+    def readable(self) -> NDArray[np.int64]:
+        """Ticks at which there is something to see and something to do."""
+        return np.flatnonzero(np.isfinite(self.actions).all(axis=1) & self.usable_mask)
+
+    @property
     def usable_state(self) -> NDArray[np.float64]:
         """State of the usable ticks."""
         return self.state if self.usable is None else self.state[self.usable]

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import Episode, StatePath, UnpairedSet
+from trace_memory_ros.learning.data.dataset import Episode, StatePath, UnpairedSet, held_in_memory
 from trace_memory_ros.learning.data.demonstration import Demonstration
-from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.moments.visible import visibility
 from trace_memory_ros.observation.frames import at
 
 MOST = 1_000
-"""Exchanged episodes at most: among more demonstrations than these a way is no name of an episode any more."""
+"""Exchanged episodes at most, and ways that are read: among more a way is no name of an episode any more."""
 FEWEST = 8
 STRETCHES = 16
 """Of a way, whose mean states a linear reading looks at."""
@@ -29,17 +29,21 @@ TOLD, CHANCE = 0.75, 0.01
 """A way tells the answers where so many are read from it, and so rarely from answers dealt at random."""
 
 
-def with_exchanges(builder: BatchBuilder, partners: int, seed: int = 0) -> BatchBuilder:
+def with_exchanges(builder: BatchBuilder, partners: int) -> BatchBuilder:
     """A builder whose episodes also go each one's way with the sights of up to `partners` others.
 
     As it is for 0 partners, and where there is an `obstacle`.
     """
-    data, references = builder.data, builder.references
-    if not partners or obstacle(builder) or not isinstance(data, UnpairedSet) or data.path is None:
+    if not partners or obstacle(builder):
         return builder
-    moved = [] if references is None else references.channels.tolist()
-    pairs = _drawn(_ways(builder), min(partners, MOST), seed)
-    more = [exchanged(way, sight, data.path, moved, builder.shows) for way, sight in pairs]
+    data, references, ways = builder.data, builder.references, _ways(builder)
+    assert isinstance(data, UnpairedSet) and data.path is not None and references is not None
+    pairs = list(islice(_pairs(ways, partners), MOST))
+    # Signatures of the exchanged are held in memory only where all together find room there.
+    every = [episode.demo for episode in (*data.episodes, *(way for way, _ in pairs))]
+    path = replace(data.path, kept=data.path.kept and held_in_memory(every, ways[0].xi.shape[1]))
+    moved = references.channels.tolist()
+    more = [exchanged(way, sight, path, moved, builder.brief(sight)) for way, sight in pairs]
     return replace(builder, data=UnpairedSet([*data.episodes, *more], data.path))
 
 
@@ -55,29 +59,29 @@ def _ways(builder: BatchBuilder) -> list[Episode]:
     return [one for one in builder.data.episodes if one.demo.decision_ticks and one.demo.decision_ticks[0] > 0]
 
 
-def _drawn(ways: Sequence[Episode], partners: int, seed: int) -> Iterator[tuple[Episode, Episode]]:
-    """Each way with the sights of some others, `MOST` pairs at most."""
-    rng, left = np.random.default_rng([seed, len(ways)]), MOST
+def _pairs(ways: Sequence[Episode], partners: int) -> Iterator[tuple[Episode, Episode]]:
+    """Each way with the sights of some others."""
+    rng = np.random.default_rng([0, len(ways)])
     for place, way in enumerate(ways):
         others = np.delete(np.arange(len(ways)), place)
-        chosen = rng.choice(others, min(partners, len(others), left), replace=False)
-        left -= len(chosen)
+        chosen = rng.choice(others, min(partners, len(others)), replace=False)
         yield from ((way, ways[other]) for other in chosen)
 
 
-def exchanged(way: Episode, sight: Episode, path: StatePath, moved: Sequence[int], shows: Shows | None) -> Episode:
+def exchanged(
+    way: Episode, sight: Episode, path: StatePath, moved: Sequence[int], shown: NDArray[np.bool_] | None
+) -> Episode:
     """Until the first decision the states of `way`, with the images of `sight` at the same share of the time; from
     there on all of `sight`, as it moves on from where `way` has come to.
 
-    moved `(A,)`: state channel that an action moves, -1 for none. shows: what `sight` shows, where it does not say.
+    moved `(A,)`: state channel that an action moves, -1 for none. shown: as of `Demonstration`, of `sight`.
     """
     ours, theirs = way.demo, sight.demo
     here, there = ours.decision_ticks[0], theirs.decision_ticks[0]
     seen = np.concatenate([np.round(np.arange(here) * (there / here)).astype(np.int64), np.arange(there, theirs.ticks)])
     moves = ours.state[here] - theirs.state[there]
     offset = np.where(np.array(moved) < 0, 0.0, moves[np.maximum(moved, 0)])
-    usable = np.concatenate([_usable(ours)[:here], np.ones(theirs.ticks - there, bool)]) & _usable(theirs)[seen]
-    shown = theirs.shown if theirs.shown is not None or shows is None else shows.of(theirs)
+    usable = np.concatenate([ours.usable_mask[:here], np.ones(theirs.ticks - there, bool)]) & theirs.usable_mask[seen]
     demo = Demonstration(
         name=f"{ours.name}, sights of {theirs.name}",
         scene=theirs.scene,
@@ -94,27 +98,23 @@ def exchanged(way: Episode, sight: Episode, path: StatePath, moved: Sequence[int
     return path.episode(demo, at(sight.thumbnails, seen), way.apart[way.apart < here], pauses)
 
 
-def way_tells(builder: BatchBuilder, seed: int = 0) -> bool:
+def way_tells(builder: BatchBuilder) -> bool:
     """Whether states until the first decision tell its answer (a part that was picked here or there), by a linear
     reading that is cross-validated. If nothing that is seen tells it too, exchanged sights contradict them.
     """
-    episodes = _ways(builder)
+    episodes = _ways(builder)[:MOST]
     if len(episodes) < FEWEST:
         return False
     answers = np.unique([episode.demo.answers[0] for episode in episodes], return_inverse=True)[1]
     if answers.max() == 0:
         return False
     ways = np.stack([_stretches(episode.state[: episode.demo.decision_ticks[0] + 1]) for episode in episodes])
-    found = visibility(ways, answers, np.arange(len(ways)), np.random.default_rng(seed))
+    found = visibility(ways, answers, np.arange(len(ways)), np.random.default_rng(0))
     return found.right >= TOLD and found.p <= CHANCE
 
 
 def _stretches(state: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mean states `(STRETCHES * d_s)` of equal stretches of `(T, d_s)`."""
     edges = np.linspace(0, len(state), STRETCHES + 1).astype(np.int64)
-    parts = [state[min(a, len(state) - 1) : max(b, a + 1)].mean(axis=0) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [state[min(a, len(state) - 1) : max(b, a + 1)].mean(axis=0) for a, b in pairwise(edges.tolist())]
     return np.concatenate(parts)
-
-
-def _usable(demo: Demonstration) -> NDArray[np.bool_]:
-    return np.ones(demo.ticks, bool) if demo.usable is None else demo.usable

@@ -110,7 +110,7 @@ def _picked(
     """As many usable ticks of each episode, about `FITTED_TICKS` in all."""
     share = max(1, FITTED_TICKS // max(len(demos), 1))
     for demo in demos[:FITTED_TICKS]:
-        usable = np.arange(demo.ticks) if demo.usable is None else np.flatnonzero(demo.usable)
+        usable = np.flatnonzero(demo.usable_mask)
         yield demo, np.sort(rng.choice(usable, min(share, len(usable)), replace=False))
 
 

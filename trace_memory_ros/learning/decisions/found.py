@@ -43,8 +43,7 @@ def recorded(demo: Demonstration, period_ms: int, eyes: VisualBackbone | None = 
     """What is compared of a demonstration: its cameras' pixels, or what a backbone makes of them."""
     seen = [_flat(frames) if eyes is None else _pooled(frames, eyes) for frames in demo.images.values()]
     pictures = np.concatenate(seen, axis=1)
-    usable = np.ones(demo.ticks, bool) if demo.usable is None else demo.usable
-    return Recorded(demo.name, period_ms, pictures, demo.state, demo.actions, usable)
+    return Recorded(demo.name, period_ms, pictures, demo.state, demo.actions, demo.usable_mask)
 
 
 def _flat(frames: Frames) -> NDArray[np.uint8]:
@@ -123,8 +122,7 @@ def with_decisions(
     demo: Demonstration, occurrences: Sequence[Occurrence], numbers: Mapping[tuple[int, int], int]
 ) -> Demonstration:
     """The demonstration with those of its moments that need a memory and whose way is clear, at readable ticks."""
-    known = np.isfinite(demo.actions).all(axis=1)
-    readable = np.flatnonzero(known if demo.usable is None else known & demo.usable)
+    readable = demo.readable
     decisions: dict[int, int] = {}
     for one in occurrences:
         next_ = readable[np.searchsorted(readable, one.tick) :][:1]
