@@ -20,6 +20,7 @@ from studies.worlds.training import Imitation
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
 MODULE = "studies.popgym.world"
 MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
+RECIPE = Imitation(steps=2000)
 QUICK = Imitation(episodes=100, prefix=52, steps=60)
 QUICK_TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy")
 PUBLISHED = {
@@ -59,7 +60,7 @@ def run(
     """
     tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns")
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns", lambda task: RECIPE)
     if quick:
         grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", lambda task: QUICK)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
