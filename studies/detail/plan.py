@@ -126,6 +126,8 @@ RECIPE = Recipe(
         reads=4,
         shares=ReadShares(near_branch=0.9),
         attempts=1,
+        # What is asked is whether the cue is seen, at the delay that was demonstrated.
+        delay_factors=(),
     ),
 )
 STRENGTHS = {
