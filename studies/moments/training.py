@@ -14,7 +14,6 @@ from trace_memory_ros.arm.sizes import ARM_DIMS, MATCHED
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare
-from trace_memory_ros.learning.build import action_channels
 from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import StatePath, UnpairedSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
@@ -123,7 +122,7 @@ def _fresh(judge: Prepared, fresh: Sequence[Demonstration]) -> BatchBuilder:
     path = StatePath(judge.state, design.depth, design.window, seen.tick_period_ms, seen.path_rows)
     spread = builder.statistics.action_std
     data = UnpairedSet.build(fresh, path, seen.thumbnail_px, spread, np.zeros(0, dtype=np.int64))
-    references = fit_references(builder, action_channels(design))
+    references = fit_references(builder)
     return replace(builder, data=data, references=references)
 
 

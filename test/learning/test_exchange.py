@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from learning.synthetic import BRANCH_TICK as TWIN_BRANCH
+from learning.synthetic import design, pair
 from learning.tiny_bags import BRANCH_TICK, TICKS, recording, write_bag
 
 from trace_memory_ros.bags.recording import RecordingConfig
@@ -17,7 +19,7 @@ from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split, read_bags
 from trace_memory_ros.learning.data import dataset
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import Episode, UnpairedSet
+from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
 from trace_memory_ros.learning.data.exchange import exchanged, obstacle, way_tells, with_exchanges
 from trace_memory_ros.learning.data.path_signatures import PathSignatures
 from trace_memory_ros.learning.decisions.by_heart import probe_address
@@ -49,9 +51,9 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 def made(builder: BatchBuilder, way: int, sight: int) -> tuple[Episode, Episode, Episode]:
     """Two episodes, and one with the way of the first and the sights of the second."""
     data = builder.data
-    assert isinstance(data, UnpairedSet) and data.path is not None and builder.references is not None
+    assert isinstance(data, UnpairedSet) and data.path is not None
     one, other = data.episodes[way], data.episodes[sight]
-    return one, other, exchanged(one, other, data.path, builder.references.channels.tolist(), builder.brief(other))
+    return one, other, exchanged(one, other, data.path, builder.moved, builder.brief(other))
 
 
 def test_the_way_is_one_episodes_and_what_is_seen_and_done_is_the_others(plan: Prepared) -> None:
@@ -169,6 +171,43 @@ def test_a_memory_without_an_address_learns_from_what_was_demonstrated(plan: Pre
         )
         found.append(losses)
     assert found[0] == found[1] and len(found[0]) == 3
+
+
+def twins(count: int, apart: float) -> BatchBuilder:
+    """Scenes of twins; until the branch every other one's first joint is so far apart in every scene but the last."""
+    scenes = []
+    for seed in range(6):
+        ways = []
+        for number, demo in enumerate(pair(seed, count)):
+            state = demo.state.copy()
+            state[2:TWIN_BRANCH, -1] += apart * number * (seed < 5)
+            ways.append(replace(demo, state=state))
+        scenes.append(tuple(ways))
+    return build.prepare(design("trace"), scenes).training
+
+
+@pytest.mark.parametrize(("count", "partners", "shifts"), [(2, 4, 1), (3, 1, 1), (3, 4, 2)])
+def test_twins_go_the_ways_of_each_other(count: int, partners: int, shifts: int) -> None:
+    builder = twins(count, 0.5)
+    more = with_exchanges(builder, partners).data
+    assert isinstance(more, TrainingSet) and more.pairs == 6 + 5 * shifts
+    for number in range(6, more.pairs):
+        of_scene = [more.episodes[i] for i in more.scene(number)]
+        names = [one.demo.name.split(", sights of ") for one in of_scene]
+        assert len({name for both in names for name in both}) == count
+        for place, (one, (way, sight)) in enumerate(zip(of_scene, names, strict=True)):
+            assert one.demo.answers == (place,) and sight.endswith(f" {place}") and way != sight
+            found = {episode.demo.name: episode for episode in builder.data.episodes}
+            np.testing.assert_array_equal(one.state[:TWIN_BRANCH], found[way].state[:TWIN_BRANCH])
+            np.testing.assert_array_equal(one.xi[:TWIN_BRANCH], found[way].xi[:TWIN_BRANCH])
+            ticks = np.arange(one.demo.ticks)
+            np.testing.assert_array_equal(stacked(one.thumbnails, ticks), stacked(found[sight].thumbnails, ticks))
+
+
+def test_twins_that_go_one_way_have_nothing_to_exchange() -> None:
+    alike = twins(2, 0.0)
+    assert with_exchanges(alike, 4) is alike and obstacle(alike) == "their twins go the same way"
+    assert obstacle(twins(2, 0.5)) is None
 
 
 @pytest.mark.timeout(120)

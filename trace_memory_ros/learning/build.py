@@ -15,6 +15,7 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import (
+    EpisodeSet,
     StatePath,
     Statistics,
     TrainingSet,
@@ -130,9 +131,7 @@ def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: P
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows, kept)
     train_set = TrainingSet.build(training, path, px)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(
-        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_depth=design.whole_depth
-    )
+    builder = _builder(design, train_set, statistics)
     others = (
         replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
     )
@@ -163,13 +162,22 @@ def prepare_unpaired(
 
     train_set, clock = batches_of(training), UpdateClock(design.clock)
     statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = BatchBuilder(
-        train_set, statistics, clock, design.chunk, image_px=design.policy_px, whole_depth=design.whole_depth
-    )
-    references = fit_references(builder, action_channels(design), labels)
-    builder = replace(builder, references=references, shows=shows)
+    builder = _builder(design, train_set, statistics)
+    builder = replace(builder, references=fit_references(builder, labels), shows=shows)
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
     return Data(builder, *others)
+
+
+def _builder(design: Design, training: EpisodeSet, statistics: Statistics) -> BatchBuilder:
+    return BatchBuilder(
+        training,
+        statistics,
+        UpdateClock(design.clock),
+        design.chunk,
+        image_px=design.policy_px,
+        whole_depth=design.whole_depth,
+        moved=tuple(action_channels(design)),
+    )
 
 
 def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:

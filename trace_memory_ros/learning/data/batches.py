@@ -123,7 +123,8 @@ class BatchBuilder:
     image_px: side of the policy's images; None for the cameras' own. shows: what a coarse clock must not pass over in
     episodes that do not say it themselves. delay: how often the memory is written before the first decision, in times
     of what was demonstrated; for batches that are drawn the most. whole_depth: of addresses that are signatures of the
-    whole path, which going through a part of it again changes; 0 where they are none.
+    whole path, which going through a part of it again changes; 0 where they are none. moved `(A,)`: state channel that
+    each action moves, -1 for none.
     """
 
     data: EpisodeSet
@@ -136,6 +137,7 @@ class BatchBuilder:
     shows: Shows | None = None
     delay: float = 1.0
     whole_depth: int = 0
+    moved: tuple[int, ...] = ()
 
     def delayed(self, factor: float) -> BatchBuilder:
         """The same at up to `factor` times the demonstrated delay."""

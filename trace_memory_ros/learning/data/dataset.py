@@ -148,13 +148,13 @@ def increments(xi: NDArray[np.float64] | PathSignatures, writes: NDArray[np.int6
 class TrainingSet:
     """Counterfactual twins, `twins` of each scene: episodes `twins * i + cue` of scene i, a pair where cues are two.
 
-    Raises ValueError where episodes are not whole scenes.
+    path: how they were made, where that is known. Raises ValueError where episodes are not whole scenes.
     """
 
-    def __init__(self, episodes: list[Episode], twins: int = 2) -> None:
+    def __init__(self, episodes: list[Episode], twins: int = 2, path: StatePath | None = None) -> None:
         if twins < 2 or not episodes or len(episodes) % twins:
             raise ValueError(f"{len(episodes)} episodes: scenes of {twins} twins need a positive multiple of that")
-        self.episodes, self.twins = episodes, twins
+        self.episodes, self.twins, self.path = episodes, twins, path
 
     @property
     def pairs(self) -> int:
@@ -172,7 +172,11 @@ class TrainingSet:
 
     def scenes(self, numbers: Sequence[int]) -> TrainingSet:
         """These scenes alone."""
-        return TrainingSet([self.episodes[i] for number in numbers for i in self.scene(number)], self.twins)
+        return TrainingSet([self.episodes[i] for number in numbers for i in self.scene(number)], self.twins, self.path)
+
+    def with_more(self, episodes: Sequence[Episode]) -> TrainingSet:
+        """These scenes, and those of further episodes after them."""
+        return TrainingSet([*self.episodes, *episodes], self.twins, self.path)
 
     @classmethod
     def build(cls, scenes: Iterable[tuple[Demonstration, ...]], path: StatePath, thumbnail_px: int) -> TrainingSet:
@@ -189,7 +193,7 @@ class TrainingSet:
             apart = _twins_diverge(twins, path.period_ms)
             for demo in twins:
                 episodes.append(path.episode(demo, next(small), apart, pauses(demo, STANDING_RAD, path.period_ms)))
-        return cls(episodes, sizes.pop())
+        return cls(episodes, sizes.pop(), path)
 
 
 class UnpairedSet:
@@ -232,6 +236,12 @@ class UnpairedSet:
             ],
             path,
         )
+
+    twins = 1
+
+    def with_more(self, episodes: Sequence[Episode]) -> UnpairedSet:
+        """These episodes and others."""
+        return UnpairedSet([*self.episodes, *episodes], self.path)
 
     @property
     def pairs(self) -> int:

@@ -1,8 +1,8 @@
 """Episodes that nobody demonstrated: the way of one, with what was seen and then done in another.
 
 Demonstrations are few, and the way travelled until a decision is unlike in each: a memory that is addressed by it can
-tell the answer by heart. Where every way leads to every answer, only what was seen tells it. Twins do this better
-(`TrainingSet`); this is for episodes that have none.
+tell the answer by heart. Where every way leads to every answer, only what was seen tells it. Of twins, the other is
+one of the same scene whose way is another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import Episode, StatePath, UnpairedSet, held_in_memory
+from trace_memory_ros.learning.data.dataset import (
+    Episode,
+    EpisodeSet,
+    StatePath,
+    TrainingSet,
+    UnpairedSet,
+    held_in_memory,
+)
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.moments.visible import visibility
 from trace_memory_ros.observation.frames import at
@@ -23,6 +30,8 @@ from trace_memory_ros.observation.frames import at
 MOST = 1_000
 """Exchanged episodes at most, and ways that are read: among more a way is no name of an episode any more."""
 FEWEST = 8
+APART = 0.1
+"""Standard deviations of the state by which twins go unlike ways."""
 STRETCHES = 16
 """Of a way, whose mean states a linear reading looks at."""
 TOLD, CHANCE = 0.75, 0.01
@@ -36,36 +45,55 @@ def with_exchanges(builder: BatchBuilder, partners: int) -> BatchBuilder:
     """
     if not partners or obstacle(builder):
         return builder
-    data, references, ways = builder.data, builder.references, _ways(builder)
-    assert isinstance(data, UnpairedSet) and data.path is not None and references is not None
-    pairs = list(islice(_pairs(ways, partners), MOST))
+    data = builder.data
+    assert isinstance(data, TrainingSet | UnpairedSet) and data.path is not None
+    pairs = list(islice(_pairs(data, partners), MOST // data.twins * data.twins))
     # Signatures of the exchanged are held in memory only where all together find room there.
     every = [episode.demo for episode in (*data.episodes, *(way for way, _ in pairs))]
-    path = replace(data.path, kept=data.path.kept and held_in_memory(every, ways[0].xi.shape[1]))
-    moved = references.channels.tolist()
-    more = [exchanged(way, sight, path, moved, builder.brief(sight)) for way, sight in pairs]
-    return replace(builder, data=UnpairedSet([*data.episodes, *more], data.path))
+    path = replace(data.path, kept=data.path.kept and held_in_memory(every, data.episodes[0].xi.shape[1]))
+    more = [exchanged(way, sight, path, builder.moved, builder.brief(sight)) for way, sight in pairs]
+    return replace(builder, data=data.with_more(more))
 
 
 def obstacle(builder: BatchBuilder) -> str | None:
     """Why sights are not exchanged among these episodes; None where they are."""
-    data, ways = builder.data, _ways(builder)
-    if builder.references is None or not isinstance(data, UnpairedSet) or data.path is None:
-        return "they have twins"
-    return f"{len(ways)} episodes have a decision, and fewer than {FEWEST} tell nothing" if len(ways) < FEWEST else None
+    data, decided = builder.data, _decided(builder.data)
+    if not isinstance(data, TrainingSet | UnpairedSet) or data.path is None:
+        return "it is not known how they were made"
+    if len(decided) < FEWEST:
+        return f"{len(decided)} episodes have a decision, and fewer than {FEWEST} tell nothing"
+    return None if isinstance(data, UnpairedSet) or _unlike_scenes(data) else "their twins go the same way"
 
 
-def _ways(builder: BatchBuilder) -> list[Episode]:
-    return [one for one in builder.data.episodes if one.demo.decision_ticks and one.demo.decision_ticks[0] > 0]
+def _decided(data: EpisodeSet) -> list[Episode]:
+    return [one for one in data.episodes if one.demo.decision_ticks and one.demo.decision_ticks[0] > 0]
 
 
-def _pairs(ways: Sequence[Episode], partners: int) -> Iterator[tuple[Episode, Episode]]:
-    """Each way with the sights of some others."""
+def _pairs(data: TrainingSet | UnpairedSet, partners: int) -> Iterator[tuple[Episode, Episode]]:
+    """Each way with the sights of some others; twins come as whole scenes, in which sights keep their places."""
+    if isinstance(data, TrainingSet):
+        for shift in range(1, min(partners + 1, data.twins)):
+            for twins in _unlike_scenes(data):
+                yield from ((twins[(k + shift) % data.twins], sight) for k, sight in enumerate(twins))
+        return
+    ways = _decided(data)
     rng = np.random.default_rng([0, len(ways)])
     for place, way in enumerate(ways):
         others = np.delete(np.arange(len(ways)), place)
         chosen = rng.choice(others, min(partners, len(others)), replace=False)
         yield from ((way, ways[other]) for other in chosen)
+
+
+def _unlike_scenes(data: TrainingSet) -> list[list[Episode]]:
+    """Twins of every scene in which all decide, and do not go one and the same way until then."""
+    scenes = ([data.episodes[i] for i in data.scene(number)] for number in range(data.pairs))
+    return [twins for twins in scenes if all(one.demo.decision_ticks for one in twins) and _unlike(twins)]
+
+
+def _unlike(twins: Sequence[Episode]) -> bool:
+    """Whether standardised states until the first decision are further apart than `APART`, or unlike in number."""
+    ways = [one.state[: one.demo.decision_ticks[0]] for one in twins]
+    return len({len(way) for way in ways}) > 1 or bool(np.ptp(np.stack(ways), axis=0).max(initial=0.0) > APART)
 
 
 def exchanged(
@@ -102,7 +130,7 @@ def way_tells(builder: BatchBuilder) -> bool:
     """Whether states until the first decision tell its answer (a part that was picked here or there), by a linear
     reading that is cross-validated. If nothing that is seen tells it too, exchanged sights contradict them.
     """
-    episodes = _ways(builder)[:MOST]
+    episodes = _decided(builder.data)[:MOST]
     if len(episodes) < FEWEST:
         return False
     answers = np.unique([episode.demo.answers[0] for episode in episodes], return_inverse=True)[1]

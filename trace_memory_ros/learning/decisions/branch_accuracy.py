@@ -143,11 +143,8 @@ def chunk_error(model: ChunkModel, builder: BatchBuilder, clock_factor: float = 
     return total / max(count, 1.0)
 
 
-def fit_references(builder: BatchBuilder, channels: Sequence[int], labels: str = ANNOTATED) -> RelativeReferences:
-    """What the builder's episodes did at each branch; channels `(A,)`: state channel that an action moves, or -1.
-
-    labels: where their answers come from.
-    """
+def fit_references(builder: BatchBuilder, labels: str = ANNOTATED) -> RelativeReferences:
+    """What the builder's episodes did at each branch; labels: where their answers come from."""
     statistics = builder.statistics
     decisions = []
     for index, episode in enumerate(builder.data.episodes):
@@ -159,7 +156,7 @@ def fit_references(builder: BatchBuilder, channels: Sequence[int], labels: str =
         for branch, answer in enumerate(episode.demo.answers):
             decisions.append((branch, answer, chunks[0, branch], batch.valid[0, branch], batch.raw_state[0, branch]))
     mean, std = torch.from_numpy(statistics.action_mean), torch.from_numpy(statistics.action_std)
-    return RelativeReferences.fit(decisions, channels, mean, std, labels)
+    return RelativeReferences.fit(decisions, builder.moved, mean, std, labels)
 
 
 def _drawn(of: int, count: int) -> list[int]:
