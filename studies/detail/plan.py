@@ -118,7 +118,8 @@ RECIPE = Recipe(
     validation_pairs=CHOOSING,
     memory_first=MemoryFirst(
         clock_factors=(16.0, 4.0, 1.0),
-        stage_steps=400,
+        # The coarsest clock is cheap, and small shapes are found there after 300 to 800 steps.
+        stage_steps=1000,
         settle_steps=25,
         check_pairs=CHOOSING,
         # Few reads and many scenes: what is seen costs, and a scene shows its cue once.
