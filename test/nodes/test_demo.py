@@ -73,7 +73,7 @@ def test_memories_with_weights_for_all_tasks_are_compared(shelf: Path) -> None:
     assert usual_memories(("origin", "colour"), "act", shelf) == ("trace", "none")
     (shelf / "cups_gru").mkdir()
     assert usual_memories(("cups",), "act", shelf) == ("gru",)
-    assert usual_memories(("cups", "origin"), "act", shelf) == ("trace", "gru", "none")
+    assert usual_memories(("cups", "origin"), "act", shelf) == ("trace", "gru", "first_frame", "none")
     (shelf / "colour_trace_diffusion").mkdir()
     assert usual_memories(("colour",), "diffusion", shelf) == ("trace",)
 

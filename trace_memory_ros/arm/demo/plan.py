@@ -20,7 +20,7 @@ FIRST_REALTIME_SEED = FIRST_EVALUATION_SEED + 1_000
 THOROUGH_EPISODES = 10
 USUAL_EPISODE_S = 20.0
 MAX_JOBS = 2
-USUAL_MEMORIES = ("trace", "gru", "none")
+USUAL_MEMORIES = ("trace", "gru", "first_frame", "none")
 
 
 @dataclass(frozen=True)
