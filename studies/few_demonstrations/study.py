@@ -71,8 +71,7 @@ ROWS = {
     "gru_state_10": Row("gru", None, 1.0, 10.0),
 }
 
-
-FOLDED = ("trace", "trace_window_noise_10")
+FOLDED = ("gru", "trace")
 """Rows of which it is asked what cross-validation would have said."""
 
 
