@@ -85,7 +85,6 @@ def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
             "width": ARM_DIMS.width,
             "slots": ARM_DIMS.slots,
         },
-        "address": {"depth": 3},
         "clock": CLOCK.to_dict(),
         "policy": {"family": family, "options": POLICY_OPTIONS.get(family, {}), "chunk": Design.chunk},
         "recipe": asdict(arm_recipe(task, family)),

@@ -44,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--policy", help="policy family: act, diffusion or lerobot (default: act)")
     parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
-    parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 3, from bags 2)")
+    parser.add_argument("--depth", type=int, help="signature depth, 1 to 4 (default: 2)")
     parser.add_argument(
         "--window",
         type=int,
