@@ -75,7 +75,7 @@ def test_what_is_wrong_is_named(given: dict[str, object], message: str) -> None:
 def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) -> None:
     given = {"memory": {"name": memory}, "policy": {"family": "diffusion"}}
     config = resolve(arm_defaults("colour", given), given)
-    assert design_of(config) == arm_design(memory, 3, policy="diffusion")
+    assert design_of(config) == arm_design(memory, 2, policy="diffusion")
     assert config.recipe == arm_recipe("colour", "diffusion")
 
 
