@@ -20,9 +20,11 @@ _COMMON = (
 )
 _EXPLAINED = {
     "origin": "The part lies in the left or the right bin. From there on both paths are the same, until the part must "
-    "go back to its own side.",
-    "colour": "The panel at the far end lights up blue (left) or yellow (right) for two seconds, then turns grey.",
-    "cups": "The part is covered by one of three cups, which are then swapped. Which is it under now?",
+    "go back to its own side. The first picture shows where it lay: keeping that picture alone is enough.",
+    "colour": "The panel at the far end lights up blue (left) or yellow (right) for two seconds, then turns grey. The "
+    "first picture shows it: keeping that picture alone is enough.",
+    "cups": "The part is covered by one of three cups, which are then swapped. Which is it under now? No single "
+    "picture tells.",
 }
 
 
