@@ -125,13 +125,10 @@ class Design:
 def prepare(design: Design, training: Pairs, validation: Pairs = (), held_out: Pairs = ()) -> Data:
     """Batch builders over the splits, all with the train split's statistics; none over an empty one."""
     state = fit_state((demo for pair in training for demo in pair), state_mask(design.observation), design.least_state)
-    clock = UpdateClock(design.clock)
     px, seen = design.observation.thumbnail_px, design.observation
     kept = held_in_memory((demo for pair in training for demo in pair), design.signature_numbers)
     path = StatePath(state, design.depth, design.window, seen.tick_period_ms, seen.path_rows, kept)
-    train_set = TrainingSet.build(training, path, px)
-    statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = _builder(design, train_set, statistics)
+    builder = _builder(design, TrainingSet.build(training, path, px), state)
     others = (
         replace(builder, data=TrainingSet.build(pairs, path, px)) if pairs else None for pairs in (validation, held_out)
     )
@@ -160,19 +157,19 @@ def prepare_unpaired(
     def batches_of(demos: Sequence[Demonstration]) -> UnpairedSet:
         return UnpairedSet.build(demos, path, px, spread, apart)
 
-    train_set, clock = batches_of(training), UpdateClock(design.clock)
-    statistics = fit_statistics(train_set, state, clock, design.least_action)
-    builder = _builder(design, train_set, statistics)
+    builder = _builder(design, batches_of(training), state)
     builder = replace(builder, references=fit_references(builder, labels), shows=shows)
     others = (replace(builder, data=batches_of(demos)) if demos else None for demos in (validation, held_out))
     return Data(builder, *others)
 
 
-def _builder(design: Design, training: EpisodeSet, statistics: Statistics) -> BatchBuilder:
+def _builder(design: Design, training: EpisodeSet, state: Standardiser) -> BatchBuilder:
+    """Over the train split, with its statistics."""
+    clock = UpdateClock(design.clock)
     return BatchBuilder(
         training,
-        statistics,
-        UpdateClock(design.clock),
+        fit_statistics(training, state, clock, design.least_action),
+        clock,
         design.chunk,
         image_px=design.policy_px,
         whole_depth=design.whole_depth,

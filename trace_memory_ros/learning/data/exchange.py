@@ -66,14 +66,20 @@ def obstacle(builder: BatchBuilder) -> str | None:
 
 
 def _decided(data: EpisodeSet) -> list[Episode]:
-    return [one for one in data.episodes if one.demo.decision_ticks and one.demo.decision_ticks[0] > 0]
+    return [one for one in data.episodes if _decides(one)]
+
+
+def _decides(episode: Episode) -> bool:
+    """Whether there is a way until a first decision."""
+    return bool(episode.demo.decision_ticks) and episode.demo.decision_ticks[0] > 0
 
 
 def _pairs(data: TrainingSet | UnpairedSet, partners: int) -> Iterator[tuple[Episode, Episode]]:
     """Each way with the sights of some others; twins come as whole scenes, in which sights keep their places."""
     if isinstance(data, TrainingSet):
+        scenes = _unlike_scenes(data)
         for shift in range(1, min(partners + 1, data.twins)):
-            for twins in _unlike_scenes(data):
+            for twins in scenes:
                 yield from ((twins[(k + shift) % data.twins], sight) for k, sight in enumerate(twins))
         return
     ways = _decided(data)
@@ -87,7 +93,7 @@ def _pairs(data: TrainingSet | UnpairedSet, partners: int) -> Iterator[tuple[Epi
 def _unlike_scenes(data: TrainingSet) -> list[list[Episode]]:
     """Twins of every scene in which all decide, and do not go one and the same way until then."""
     scenes = ([data.episodes[i] for i in data.scene(number)] for number in range(data.pairs))
-    return [twins for twins in scenes if all(one.demo.decision_ticks for one in twins) and _unlike(twins)]
+    return [twins for twins in scenes if all(map(_decides, twins)) and _unlike(twins)]
 
 
 def _unlike(twins: Sequence[Episode]) -> bool:
