@@ -18,7 +18,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--episodes", type=int, default=4, help="episodes per task and memory, even (default: 4)")
     parser.add_argument("--task", default="origin,colour", help="tasks, comma-separated (default: origin,colour)")
     parser.add_argument(
-        "--memory", help="memories, comma-separated (default: of trace, gru and none those with weights for the tasks)"
+        "--memory",
+        help="memories, comma-separated (default: trace, gru, first_frame, none: those with weights for the tasks)",
     )
     parser.add_argument("--policy", default="act", help="policy family: act or diffusion (default: act)")
     parser.add_argument("--pause-seconds", type=float, default=60.0, help="pause between cue and branch (default: 60)")
