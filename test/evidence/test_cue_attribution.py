@@ -59,26 +59,30 @@ def driven(env: ArmEnv, scenario: Scenario, render: bool) -> tuple[BagEpisode, n
     return episode, np.flatnonzero(visible)
 
 
-def moment_of(task: str) -> tuple[BranchMoment, np.ndarray]:
-    """The decision of a left episode under the shipped memory; its twin tells what going right is."""
+def moment_of(task: str, cue: int) -> tuple[BranchMoment, np.ndarray]:
+    """The decision of an episode under the shipped memory; its twin tells what going the other way is."""
     evaluator = EpisodeEvaluator(WEIGHTS / f"{task}_trace")
     env = ArmEnv(task)
     try:
-        left, visible = driven(env, Scenario(task, FIRST_EVALUATION_SEED, 0), render=True)
-        right, _ = driven(env, Scenario(task, FIRST_EVALUATION_SEED, 1), render=False)
+        own, visible = driven(env, Scenario(task, FIRST_EVALUATION_SEED, cue), render=True)
+        twin, _ = driven(env, Scenario(task, FIRST_EVALUATION_SEED, 1 - cue), render=False)
     finally:
         env.close()
-    references = BranchReferences(a for episode in (left, right) for a in evaluator.branch_actions(episode))
-    return evaluator.moments(left, left.usable, references)[0][0], visible
+    references = BranchReferences(a for episode in (own, twin) for a in evaluator.branch_actions(episode))
+    return evaluator.moments(own, own.usable, references)[0][0], visible
 
 
-@pytest.mark.parametrize("task", ["colour", "origin"])
-def test_the_writes_that_matter_most_are_those_of_the_cue(task: str) -> None:
-    moment, visible = moment_of(task)
+# The side that each of them does not take when nothing is remembered.
+@pytest.mark.parametrize(("task", "side"), [("colour", "right"), ("origin", "left")])
+def test_the_writes_that_matter_most_are_those_of_the_cue(task: str, side: str) -> None:
+    moment, visible = moment_of(task, SIDES.index(side))
     found = attribution_evidence(moment, moment.recorded(), window=3, present_s=2.0)
-    assert found.decision == "left"
+    assert found.decision == side
     strongest = max(found.writes, key=lambda write: write.window_delta_action)
     assert strongest.tick in visible
     assert visible.max() < 0.25 * found.branch_tick
     elsewhere = [write.window_delta_action for write in found.writes if write.tick > visible.max()]
     assert np.median(elsewhere) < 0.5 * strongest.window_delta_action
+    # What is remembered lies in slots: the path by itself, where the cue could be seen, tells less.
+    paths = [write.path_delta_action for write in found.writes if write.tick in visible]
+    assert all(path is not None and path < strongest.window_delta_action for path in paths)
