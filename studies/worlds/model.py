@@ -22,7 +22,7 @@ FITTED = 128
 
 
 class Decided(NamedTuple):
-    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is what the memory's scan returned."""
+    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is for the memory's `auxiliary`."""
 
     decisions: Tensor
     inputs: MemoryInput
@@ -77,11 +77,10 @@ class WorldPolicy(nn.Module):
         return MemoryInput(content, *address, content[:, :1].expand_as(content))
 
     def forward(self, observations: Floats, acted: Floats, mask: Tensor) -> Decided:
-        """Whole episodes, by the memory's scan."""
+        """Whole episodes, by the memory's `unroll`."""
         xs = self.inputs(observations, acted, True, self.path(len(observations)))
         xs = self.memory.embed(xs)
-        states, _, records = self.memory.scan(xs, self.memory.initial_state(len(mask)), mask)
-        readout = self.memory.read_sequence(xs, states)
+        readout, states, records = self.memory.unroll(xs, mask)
         return Decided(self.decide(xs.content, readout.vector), xs, states, records)
 
     def decide(self, content: Tensor, vector: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ class EverySeconds:
 
 WINDOW = PathWindow(length=0.5, stretches=2, deadband=0.1)
 CASES = [(name, None) for name in names()] + [("trace", WINDOW)]
+CASES += [("gru+cache", None), ("gru+cache+gate", None), ("trace+cache", WINDOW)]
 CASES += [(f"{name}+gate", window) for name in names() for window in (None, WINDOW)]
 
 

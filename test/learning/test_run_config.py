@@ -124,7 +124,7 @@ def test_an_arm_task_has_no_bags() -> None:
         design_of(resolve(arm_defaults("colour", {}), {"bags": {"held_out": 0.5}}))
 
 
-@pytest.mark.parametrize("name", [*registry.names(), "gru+gate", "trace+gate"])
+@pytest.mark.parametrize("name", [*registry.names(), "gru+cache", "gru+gate", "trace+gate"])
 def test_a_robots_sizes_build_every_mechanism(name: str) -> None:
     config = RunConfig()
     memory = registry.build(name, MemoryDims(96, 42, config.memory.width, config.memory.slots), memory_options(name))

@@ -27,11 +27,13 @@ VARIANTS = {
     "prism with a blind gate": ("prism", {"window": 2, "gate": "blind", "heads": 1, "width": 4}),
     "prism without gates": ("prism", {"window": 5, "gate": "none", "hidden": 3, "layers": 1}),
     "transformer with a short ring": ("transformer", {"window": 3, "layers": 2, "heads": 3, "hidden": 4}),
+    "gru with a short cache": ("gru+cache", {"window": 3, "key": 4, "value": 5, "heads": 2, "counters": 0}),
+    "gru with a cache and a gate": ("gru+cache+gate", {"inner": {"window": 4, "key": 4}, "hidden": 4}),
     "lru with more slots": ("lru", {"slots": 5, "match_bias": -1.0, "decay": 0.5, "hidden": 4}),
     "retrieval from a small store": ("retrieval", {"capacity": 3, "top_k": 2, "hidden": 4}),
     "retrieval by age": ("retrieval", {"capacity": 3, "top_k": 1, "evict": "oldest"}),
 }
-NAMES = [name + behind for behind in ("", registry.GATED) for name in registry.names()]
+NAMES = [name + behind for behind in ("", registry.CACHED, registry.GATED) for name in registry.names()]
 CASES = {**{name: (name, {}) for name in NAMES}, **VARIANTS}
 
 

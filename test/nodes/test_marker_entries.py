@@ -160,7 +160,7 @@ def test_a_gated_mechanism_shows_whether_it_wrote(gate_bias, tmp_path):
     assert ("0 of 6 due" in words(of(markers, "figures"))) == shut
 
 
-@pytest.mark.parametrize("mechanism", [*registry.names(), "trace+gate"])
+@pytest.mark.parametrize("mechanism", [*registry.names(), "gru+cache", "trace+gate"])
 def test_every_mechanism_describes_itself(mechanism, tmp_path):
     tiny_checkpoint(tmp_path, mechanism)
     memory = MemoryRuntime.from_checkpoint(tmp_path).model.memory

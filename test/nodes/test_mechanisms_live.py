@@ -23,6 +23,7 @@ READY_S = 120.0
 SHUT = {"gate_bias": -20.0}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in registry.names()},
+    "gru+cache": ("gru+cache", {}),
     "trace+gate": ("trace+gate", {"gate_bias": 20.0}),
     "trace+gate, shut": ("trace+gate", SHUT),
 }

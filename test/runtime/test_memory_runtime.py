@@ -28,7 +28,7 @@ from trace_memory_ros.runtime.model import MemoryModel
 from trace_memory_ros.runtime.snapshot import MODEL_KEY, VERSION_KEY, SnapshotError
 from trace_memory_ros.signature.batch import batch_signature
 
-MECHANISMS = (*registry.names(), "trace+gate")
+MECHANISMS = (*registry.names(), "gru+cache", "trace+gate")
 RARELY = ("none", "first_frame")
 """Mechanisms that do not write whenever they may."""
 ARRAYS = ("tokens", "vector", "read_weights", "address")

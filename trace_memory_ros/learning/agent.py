@@ -75,25 +75,21 @@ class Agent(nn.Module):
         """
         batch = batch.to(self.hardware.device)
         with self.hardware.whole():
-            remembered = self.remember(batch)
-            readout = self._read(batch, *remembered[:2], looked)
+            xs = self._written(batch)
+            readout, states, records = self._unroll(batch, xs, looked)
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
-            return readout, self.memory.auxiliary(*self.group.gathered(*remembered, batch.steps))
+            return readout, self.memory.auxiliary(*self.group.gathered(xs, states, records, batch.steps))
 
     def read(self, batch: EpisodeBatch, looked: Features | None = None) -> Readout:
         """The `(B * R, ...)` readout of `recall`."""
         batch = batch.to(self.hardware.device)
         with self.hardware.whole():
-            xs, stacked, _ = self.remember(batch)
-            return self._read(batch, xs, stacked, looked)
+            return self._unroll(batch, self._written(batch), looked)[0]
 
     def remember(self, batch: EpisodeBatch) -> tuple[MemoryInput, State, WriteRecord]:
         """Scan the writes: what the memory was given, its state after each, and the records, `(B, T', ...)`."""
-        xs = self.memory.embed(self.memory_inputs(batch))
-        if batch.order is not None:
-            rows, order = torch.arange(len(batch.order), device=batch.order.device)[:, None], batch.order.clamp(min=0)
-            xs = xs.map(lambda field: field[rows, order])
+        xs = self._written(batch)
         stacked, _, records = self.memory.scan(xs, self.memory.initial_state(len(batch.mask)), batch.steps)
         return xs, stacked, records
 
@@ -124,14 +120,23 @@ class Agent(nn.Module):
             content: Tensor = self.encoder(evidence.thumbnails if looked is None else looked, evidence.state)
         return content.float() if self.hardware.bf16 else content
 
-    def _read(self, batch: EpisodeBatch, xs: MemoryInput, stacked: State, looked: Features | None) -> Readout:
-        size, reads = batch.last_write.shape
-        rows = torch.arange(size, device=batch.last_write.device)[:, None]
-        state = tuple(part[rows, batch.last_write].flatten(0, 1) for part in stacked)
-        start = xs.anchor[:, :1].expand(size, reads, -1).flatten(0, 1)
-        seen = self._seen(batch.reads, looked).flatten(0, 1)
-        query = MemoryInput(seen, batch.reads.xi.flatten(0, 1), batch.reads.delta.flatten(0, 1), start)
-        return self.memory.read(query, state)
+    def _written(self, batch: EpisodeBatch) -> MemoryInput:
+        """Embedded inputs of all writes, in the order in which they are written."""
+        xs = self.memory.embed(self.memory_inputs(batch))
+        if batch.order is None:
+            return xs
+        rows, order = torch.arange(len(batch.order), device=batch.order.device)[:, None], batch.order.clamp(min=0)
+        return xs.map(lambda field: field[rows, order])
+
+    def _unroll(
+        self, batch: EpisodeBatch, xs: MemoryInput, looked: Features | None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """A `(B * R, ...)` readout, and what the memory's `auxiliary` needs of states and records."""
+        seen = self._seen(batch.reads, looked)
+        start = xs.anchor[:, :1].expand(*batch.last_write.shape, -1)
+        queries = MemoryInput(seen, batch.reads.xi, batch.reads.delta, start)
+        readout, states, records = self.memory.unroll(xs, batch.steps, queries, batch.last_write)
+        return Readout(*(part.flatten(0, 1) for part in readout)), states, records
 
 
 def _shown(batch: EpisodeBatch, looked: Features | None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trace_memory_ros.memory.registry import GATED
+from trace_memory_ros.memory.registry import inner_name
 
 MEMORY = "gru"
 """What is trained where no other is asked for: what held everywhere (docs/how-to/choose-a-memory.md)."""
@@ -27,7 +27,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def memory_options(name: str) -> dict[str, Any]:
-    """The options of a mechanism, those of one behind a write gate as its inner ones."""
-    inner = name.removesuffix(GATED)
-    options = dict(OPTIONS.get(inner, {}))
-    return {"inner": options} if inner != name else options
+    """The options of a mechanism, those of one behind a write gate or before a cache as its inner ones."""
+    inner = inner_name(name)
+    return dict(OPTIONS.get(name, {})) if inner is None else {"inner": memory_options(inner)}

@@ -219,6 +219,21 @@ class Memory(nn.Module):
         )
         return Readout(*(f.reshape(batch, steps, *f.shape[1:]) for f in readout))
 
+    def unroll(
+        self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """Write whole episodes `(B, T, ...)` where `mask` holds, and read: for trainers, who need no state to go on.
+
+        Reads are at every step, or `queries` `(B, R, ...)` from the states after steps `at` `(B, R)`. Returns the
+        readout, and states and records for `auxiliary`; a mechanism may leave out what its `auxiliary` does not use.
+        """
+        xs = self.embed(xs)
+        states, _, records = self.scan(xs, self.initial_state(len(mask)), mask)
+        if queries is None or at is None:
+            return self.read_sequence(xs, states), states, records
+        rows = torch.arange(len(mask), device=mask.device)[:, None]
+        return self.read_sequence(queries, tuple(part[rows, at] for part in states)), states, records
+
     def forward(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[Readout, State, WriteRecord]:
         """Write where `mask` holds and read at every step of a `(B, T, ...)` sequence: repeated `step`, faster."""
         xs = self.embed(xs)

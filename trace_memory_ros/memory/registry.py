@@ -12,6 +12,8 @@ from trace_memory_ros.files.strict import check_keys, nearest
 from trace_memory_ros.memory.aura.config import LEGACY_TOKENS, AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
 from trace_memory_ros.memory.base import Memory, MemoryDims
+from trace_memory_ros.memory.cache.config import CachedConfig
+from trace_memory_ros.memory.cache.memory import CachedMemory
 from trace_memory_ros.memory.deltanet import DeltaNetConfig, DeltaNetMemory
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.memory import ElmurMemory
@@ -37,6 +39,8 @@ GROUP = "trace_memory_ros.memories"
 """Entry point group: name of the mechanism -> a `Mechanism`."""
 GATED = "+gate"
 """Behind a mechanism's name: that mechanism with a write gate before it, its own options under `inner`."""
+CACHED = "+cache"
+"""Likewise, with an attention cache behind it; `NAME+cache+gate` gates both."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +79,19 @@ def names() -> tuple[str, ...]:
 
 
 def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None) -> Memory:
-    """A fresh mechanism, with a write gate where `name` ends in `+gate`.
+    """A fresh mechanism, with an attention cache and a write gate where `name` ends in `+cache`, `+gate`.
 
     Raises ValueError naming the known ones for an unknown name or option, and the package that brings a broken one.
     """
     given = dict(options or {})
-    base = name.removesuffix(GATED)
     mechanism = _mechanism(name)
-    if base != name:
+    inner = inner_name(name)
+    if inner is not None and name.endswith(GATED):
         _check_options(name, GatedConfig, given)
-        return GatedMemory(build(base, dims, given.get("inner")), GatedConfig(**given))
+        return GatedMemory(build(inner, dims, given.get("inner")), GatedConfig(**given))
+    if inner is not None:
+        _check_options(name, CachedConfig, given)
+        return CachedMemory(build(inner, dims, given.get("inner")), CachedConfig(**given))
     _check_options(name, mechanism.config, given)
     memory = mechanism.make(dims, mechanism.config(**given))
     if memory.name != name:
@@ -115,9 +122,20 @@ def from_config(config: Mapping[str, Any]) -> Memory:
     return build(config["name"], MemoryDims(**config["dims"]), options)
 
 
+def inner_name(name: str) -> str | None:
+    """The name of what stands inside a gate or cache; None for a bare mechanism."""
+    inner = name.removesuffix(GATED) if name.endswith(GATED) else name.removesuffix(CACHED)
+    return inner if inner != name else None
+
+
+def bare_name(name: str) -> str:
+    """The name without gate and cache."""
+    return name.removesuffix(GATED).removesuffix(CACHED)
+
+
 def _mechanism(name: str) -> Mechanism:
-    """The mechanism of that name, gate or not."""
-    base = name.removesuffix(GATED)
+    """The mechanism of that name, whatever stands around it."""
+    base = bare_name(name)
     if base in _MECHANISMS:
         return _MECHANISMS[base]
     loaded = entry_points.load(GROUP, base, "memory mechanism")
@@ -137,9 +155,9 @@ def _mechanism(name: str) -> Mechanism:
 
 def _with_legacy_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Stored options, with those that were not there yet when they were stored."""
-    if name.endswith(GATED):
-        inner = _with_legacy_options(name.removesuffix(GATED), options.get("inner") or {})
-        return {**options, "inner": inner}
+    inner = inner_name(name)
+    if inner is not None:
+        return {**options, "inner": _with_legacy_options(inner, options.get("inner") or {})}
     return {**_mechanism(name).legacy_options, **options}
 
 

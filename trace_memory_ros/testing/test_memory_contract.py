@@ -70,6 +70,32 @@ def test_scan_equals_the_naive_scan_with_gradients(memory: Memory, inputs: Input
         torch.testing.assert_close(fast, naive, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("at", [None, [[0, 4, 6]] * len(MASK)])
+def test_unroll_equals_the_naive_scan_and_reads_with_gradients(
+    memory: Memory, inputs: Inputs, at: list[list[int]] | None
+) -> None:
+    steps = None if at is None else torch.tensor(at)
+    results, gradients = [], []
+    for fast in (True, False):
+        xs = inputs(*MASK.shape, grad=True)
+        asked = None if at is None else inputs(len(MASK), 3, grad=True)
+        memory.zero_grad()
+        if fast:
+            readout, states, records = memory.unroll(xs, MASK, asked, steps)
+        else:
+            states, _, records = Memory.scan(memory, xs, memory.initial_state(len(MASK)), MASK)
+            readout = Memory.unroll(memory, xs, MASK, asked, steps)[0]
+        losses = memory.auxiliary(xs, states, records, MASK)
+        results.append((*readout, *records, *losses.values()))
+        parts = [(field.sin() * torch.linspace(0, 1, field.shape[-1] or 1)).sum() for field in readout]
+        # A mechanism that keeps nothing has nothing to differentiate.
+        torch.stack([*parts, *losses.values(), *(0 * field.sum() for field in xs[:4])]).sum().backward()
+        gradients.append([p.grad for p in (*memory.parameters(), *xs[:4], *(asked[:4] if asked else ()))])
+    assert_close(results[0], results[1])
+    for ours, naive in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, naive, atol=2e-5, rtol=1e-4)
+
+
 def test_padding_does_not_reach_the_state(memory: Memory, inputs: Inputs) -> None:
     xs = inputs(*MASK.shape)
     spoiled = xs.map(lambda f: torch.where(MASK[..., None], f, torch.full_like(f, 1e3)))

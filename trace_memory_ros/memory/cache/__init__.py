@@ -1,0 +1,1 @@
+"""An attention cache of the last writes behind any mechanism."""

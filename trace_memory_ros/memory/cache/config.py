@@ -1,0 +1,32 @@
+"""Settings of the attention cache behind a mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CachedConfig:
+    """Settings of the cache; `inner` holds the options of the mechanism that it stands behind.
+
+    window: writes remembered, n. key, value: widths of an entry's two halves. heads: that choose among the entries.
+    counters: heads that add up every entry that fits. position: weight of an entry's number beside its key.
+    """
+
+    inner: dict[str, Any] = field(default_factory=dict)
+    window: int = 240
+    key: int = 32
+    value: int = 32
+    heads: int = 4
+    counters: int = 2
+    position: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("window", "key", "value", "heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"CachedConfig.{name} = {getattr(self, name)}: must be at least 1")
+        if self.counters < 0:
+            raise ValueError(f"CachedConfig.counters = {self.counters}: must not be negative")
+        if self.position < 0:
+            raise ValueError(f"CachedConfig.position = {self.position}: must not be negative")

@@ -1,0 +1,194 @@
+"""An attention cache behind any mechanism: `NAME+cache` in a configuration.
+
+The inner mechanism keeps what is older than the cache, or has to be worked out; the cache keeps the last n writes as
+they were. Each write leaves an entry of its content and of the vector that the inner mechanism then reads, so an entry
+knows what came before it.
+
+State: the inner mechanism's, a ring of entries `(B, n, d_k + d_v)` and a counter of writes `(B,)` that wraps long
+before float32 loses count, at a multiple of the ring's length and of the codes' cycle.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.cache.attention import CYCLE, CacheAttention
+from trace_memory_ros.memory.cache.config import CachedConfig
+
+
+class CachedMemory(Memory):
+    """A mechanism and the last n writes. The vector is the inner one plus what the heads recall.
+
+    Entries of the readout are age bands, newest first: 1 write, the 2 before it, the 4 before those and so on; then
+    the inner mechanism's own entries. A band's token is what the choosing heads find in it.
+    """
+
+    slot_kind = "age band"
+
+    def __init__(self, inner: Memory, config: CachedConfig | None = None) -> None:
+        config = config or CachedConfig()
+        super().__init__(inner.dims, replace(config, inner=asdict(inner.config)))
+        self.inner = inner
+        self.settings = config
+        self.name = f"{inner.name}+cache"
+        self.uses_signature = inner.uses_signature
+        self.bands = int(math.log2(config.window)) + 1
+        self.attention = CacheAttention(inner.dims.content, inner.dims.width, config)
+        self.to_token = nn.Linear(config.value, inner.dims.width, bias=False)
+
+    @property
+    def slot_count(self) -> int:
+        """Age bands and N of the inner mechanism."""
+        return self.bands + self.inner.slot_count
+
+    @property
+    def address_width(self) -> int:
+        """a of the inner mechanism."""
+        return self.inner.address_width
+
+    def initial_state(self, batch: int) -> State:
+        """The inner mechanism's, and an empty ring."""
+        size = self.settings.key + self.settings.value
+        ring = self._origin.new_zeros(batch, self.settings.window, size)
+        return *self.inner.initial_state(batch), ring, self._origin.new_zeros(batch)
+
+    def embed(self, x: MemoryInput) -> MemoryInput:
+        """As the inner mechanism."""
+        return self.inner.embed(x)
+
+    def address(self, x: MemoryInput) -> Tensor:
+        """As the inner mechanism."""
+        return self.inner.address(x)
+
+    def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
+        """As the inner mechanism."""
+        self.inner.calibrate(xs, mask)
+
+    def anneal(self, progress: float) -> None:
+        """As the inner mechanism."""
+        self.inner.anneal(progress)
+
+    def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
+        """The inner losses; of the states only the inner mechanism's are needed, which come first."""
+        inner = states[: len(self.inner.initial_state(1))]
+        return self.inner.auxiliary(xs, inner, self._without_cache(records), mask)
+
+    def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
+        """The inner write, then its entry where the ring is oldest."""
+        x = self.embed(x)
+        *held, ring, count = state
+        new, record = self.inner.write(x, tuple(held))
+        entry = self.attention.entry(x.content, self.inner.read(x, new).vector)
+        place = torch.arange(self.settings.window, device=ring.device) == (count % self.settings.window)[:, None]
+        ring = torch.where(place[..., None], entry[:, None], ring)
+        return (*new, ring, self._wrapped(count + 1)), self._with_cache(record)
+
+    def read(self, x: MemoryInput, state: State) -> Readout:
+        """What the inner mechanism reads, and what the heads find in the ring."""
+        *held, ring, count = state
+        inner = self.inner.read(x, tuple(held))
+        newest = count.long()[:, None] - 1
+        places = torch.arange(self.settings.window, device=ring.device)
+        age = (newest - places) % self.settings.window
+        seen = age < count.long()[:, None]
+        one = Readout(*(part[:, None] for part in inner))
+        found = self._recall(x.content[:, None], one, newest, ring, newest - age, seen[:, None])
+        return Readout(*(part[:, 0] for part in found))
+
+    def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
+        """As `Memory.scan`, with the inner mechanism's own scan."""
+        xs = self.embed(xs)
+        *held, ring, start = state
+        size = self.settings.window
+        states, final, record = self.inner.scan(xs, tuple(held), mask)
+        entries = self._entries(xs, self.inner.read_sequence(xs, states).vector, mask)
+        done = mask.cumsum(dim=1)
+        # Every write there was, oldest first: the ring's entries, then the scan's. Which of them the ring holds at
+        # each place after each step is the newest whose number leaves that remainder.
+        places = torch.arange(size, device=ring.device)
+        oldest = (start.long()[:, None] + places) % size
+        history = torch.cat((ring.gather(1, oldest[..., None].expand_as(ring)), entries), dim=1)
+        newest = start.long()[:, None] + done - 1
+        age = (newest[..., None] - places) % size
+        rows = torch.arange(len(ring), device=ring.device)[:, None, None]
+        rings = history[rows, size + done[..., None] - 1 - age]
+        counts = self._wrapped(newest.to(start.dtype) + 1)
+        records = self._with_cache(record).only_where(mask)
+        return (*states, rings, counts), (*final, rings[:, -1], counts[:, -1]), records
+
+    def unroll(
+        self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """As `Memory.unroll`, of whose states it returns the inner mechanism's: no ring is built for any step."""
+        xs = self.embed(xs)
+        states, _, record = self.inner.scan(xs, self.inner.initial_state(len(mask)), mask)
+        left = self.inner.read_sequence(xs, states)
+        entries = self._entries(xs, left.vector, mask)
+        newest = mask.cumsum(dim=1) - 1
+        asked, inner = xs, left
+        if queries is not None and at is not None:
+            rows = torch.arange(len(mask), device=mask.device)[:, None]
+            asked, newest = queries, newest[rows, at]
+            inner = self.inner.read_sequence(queries, tuple(part[rows, at] for part in states))
+        numbers = torch.arange(mask.shape[1], device=mask.device).expand(len(mask), -1)
+        age = newest[..., None] - numbers[:, None]
+        seen = (age >= 0) & (age < self.settings.window)
+        found = self._recall(asked.content, inner, newest, entries, numbers, seen)
+        return found, states, self._with_cache(record).only_where(mask)
+
+    def _entries(self, xs: MemoryInput, vector: Tensor, mask: Tensor) -> Tensor:
+        """Entries `(B, T, d_k + d_v)` of a sequence, the written ones first."""
+        entries = self.attention.entry(xs.content, vector)
+        order = torch.argsort(~mask, dim=1, stable=True)
+        return entries.gather(1, order[..., None].expand_as(entries))
+
+    def _recall(
+        self, content: Tensor, inner: Readout, newest: Tensor, entries: Tensor, numbers: Tensor, seen: Tensor
+    ) -> Readout:
+        """The whole readout `(B, Q, ...)`; arguments are those of `CacheAttention.forward`."""
+        recalled, weights = self.attention(content, inner.vector, newest, entries, numbers, seen)
+        band = (newest[..., None] - numbers[:, None] + 1).clamp(min=1).log2().long().clamp(max=self.bands - 1)
+        each = torch.arange(self.bands, device=band.device)[:, None]
+        by_band = torch.where(band[:, :, None] == each, weights[:, :, None], torch.zeros_like(weights[:, :, None]))
+        found = by_band.flatten(1, 2) @ entries[..., self.settings.key :]
+        tokens = self.to_token(found).unflatten(1, by_band.shape[1:3])
+        return Readout(
+            torch.cat((tokens, inner.tokens), dim=2),
+            inner.vector + recalled,
+            self._read_weights(by_band.sum(dim=-1), inner.read_weights),
+            inner.address,
+        )
+
+    def _read_weights(self, bands: Tensor, inner: Tensor) -> Tensor:
+        """Half for what the heads find in each band; what they leave and the other half for the inner entries."""
+        left = 1 - bands.sum(dim=-1, keepdim=True)
+        if not self.inner.slot_count:
+            return bands + left / self.bands
+        return torch.cat((bands / 2, (1 + left) / 2 * inner), dim=-1)
+
+    def _with_cache(self, record: WriteRecord) -> WriteRecord:
+        """The inner record behind the bands': every write fills the newest band, whatever the inner mechanism does."""
+        newest = torch.zeros_like(record.gate)[..., None].expand(*record.gate.shape, self.bands).clone()
+        newest[..., 0] = 1.0
+        share = 0.5 if self.inner.slot_count else 0.0
+        return WriteRecord(
+            torch.cat(((1 - share) * newest, share * record.route), dim=-1),
+            torch.cat((newest, record.write_strength), dim=-1),
+            record.gate,
+            record.surprise,
+            torch.ones_like(record.wrote),
+        )
+
+    def _without_cache(self, record: WriteRecord) -> WriteRecord:
+        route, strength = record.route[..., self.bands :], record.write_strength[..., self.bands :]
+        return record._replace(route=2 * route, write_strength=strength)
+
+    def _wrapped(self, count: Tensor) -> Tensor:
+        """The counter for a number of writes; once the ring is full it goes round."""
+        size = self.settings.window
+        return torch.where(count < size, count, size + (count - size) % math.lcm(size, CYCLE))
