@@ -23,6 +23,7 @@ ROWS: dict[str, str] = {
     "first_frame": "first_frame",
     "last_k": "last_k",
     "gru": "gru",
+    "gru+cache": "gru+cache",
     "gru+gate": "gru+gate",
     "transformer": "transformer",
     "lru": "lru",

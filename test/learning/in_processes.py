@@ -27,7 +27,7 @@ COURSES = {
     "trace": ({"address_width": 8, "hidden": 16, "routing_width": 8}, {}),
     "aura": ({"action_ib": False}, {"policy_options": {"latent": 0}}),
     "gru+gate": ({"hidden": 4}, {}),
-    "gru+cache": ({"window": 4, "key": 4, "value": 4}, {}),
+    "gru+cache": ({"window": 4, "first": 1, "key": 4, "value": 4, "clock_dropout": 0.0}, {}),
 }
 
 

@@ -1,11 +1,11 @@
 """An attention cache behind any mechanism: `NAME+cache` in a configuration.
 
-The inner mechanism keeps what is older than the cache, or has to be worked out; the cache keeps the last n writes as
-they were. Each write leaves an entry of its content and of the vector that the inner mechanism then reads, so an entry
-knows what came before it.
+The inner mechanism keeps what is older than the cache, or has to be worked out; the cache keeps the first writes of the
+episode and the last ones as they were, n in all. Each write leaves an entry of its content and of the vector that the
+inner mechanism then reads, so an entry knows what came before it.
 
-State: the inner mechanism's, a ring of entries `(B, n, d_k + d_v)` and a counter of writes `(B,)` that wraps long
-before float32 loses count, at a multiple of the ring's length and of the codes' cycle.
+State: the inner mechanism's, entries `(B, n, d_k + d_v)`, the first ones and then a ring of the last, and a
+counter of writes `(B,)` that wraps long before float32 loses count, at a multiple of the ring and of the codes' cycle.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from trace_memory_ros.memory.cache.config import CachedConfig
 
 
 class CachedMemory(Memory):
-    """A mechanism and the last n writes. The vector is the inner one plus what the heads recall.
+    """A mechanism and n writes as they were. The vector is the inner one plus what the heads recall.
 
-    Entries of the readout are age bands, newest first: 1 write, the 2 before it, the 4 before those and so on; then
-    the inner mechanism's own entries. A band's token is what the choosing heads find in it.
+    Entries of the readout are age bands, newest first: 1 write, the 2 before it, the 4 before those and so on, the
+    episode's first ones; then the inner mechanism's own entries. A band's token is what the choosing heads find in it.
     """
 
     slot_kind = "age band"
@@ -37,7 +37,8 @@ class CachedMemory(Memory):
         self.settings = config
         self.name = f"{inner.name}+cache"
         self.uses_signature = inner.uses_signature
-        self.bands = int(math.log2(config.window)) + 1
+        self.ring = config.window - config.first
+        self.bands = int(math.log2(self.ring)) + 2
         self.attention = CacheAttention(inner.dims.content, inner.dims.width, config)
         self.to_token = nn.Linear(config.value, inner.dims.width, bias=False)
 
@@ -81,65 +82,80 @@ class CachedMemory(Memory):
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """The inner write, then its entry where the ring is oldest."""
         x = self.embed(x)
-        *held, ring, count = state
+        *held, entries, count = state
         new, record = self.inner.write(x, tuple(held))
         entry = self.attention.entry(x.content, self.inner.read(x, new).vector)
-        place = torch.arange(self.settings.window, device=ring.device) == (count % self.settings.window)[:, None]
-        ring = torch.where(place[..., None], entry[:, None], ring)
-        return (*new, ring, self._wrapped(count + 1)), self._with_cache(record)
+        if self.training:
+            self.attention.lived(count)
+        numbers, _ = self._held(count.long())
+        places = (numbers == count[:, None])[..., None]
+        return (*new, torch.where(places, entry[:, None], entries), self._wrapped(count + 1)), self._with_cache(record)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
-        """What the inner mechanism reads, and what the heads find in the ring."""
-        *held, ring, count = state
-        inner = self.inner.read(x, tuple(held))
-        newest = count.long()[:, None] - 1
-        places = torch.arange(self.settings.window, device=ring.device)
-        age = (newest - places) % self.settings.window
-        seen = age < count.long()[:, None]
-        one = Readout(*(part[:, None] for part in inner))
-        found = self._recall(x.content[:, None], one, newest, ring, newest - age, seen[:, None])
+        """What the inner mechanism reads, and what the heads find among the entries."""
+        *held, entries, count = state
+        inner = Readout(*(part[:, None] for part in self.inner.read(x, tuple(held))))
+        newest = count.long() - 1
+        numbers, seen = self._held(newest)
+        found = self._recall(x.content[:, None], inner, newest[:, None], entries, numbers, seen[:, None])
         return Readout(*(part[:, 0] for part in found))
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, with the inner mechanism's own scan."""
         xs = self.embed(xs)
-        *held, ring, start = state
-        size = self.settings.window
+        *held, old, count = state
         states, final, record = self.inner.scan(xs, tuple(held), mask)
         entries = self._entries(xs, self.inner.read_sequence(xs, states).vector, mask)
-        done = mask.cumsum(dim=1)
-        # Every write there was, oldest first: the ring's entries, then the scan's. Which of them the ring holds at
-        # each place after each step is the newest whose number leaves that remainder.
-        places = torch.arange(size, device=ring.device)
-        oldest = (start.long()[:, None] + places) % size
-        history = torch.cat((ring.gather(1, oldest[..., None].expand_as(ring)), entries), dim=1)
-        newest = start.long()[:, None] + done - 1
-        age = (newest[..., None] - places) % size
-        rows = torch.arange(len(ring), device=ring.device)[:, None, None]
-        rings = history[rows, size + done[..., None] - 1 - age]
-        counts = self._wrapped(newest.to(start.dtype) + 1)
+        start = count.long()[:, None]
+        newest = start + mask.cumsum(dim=1) - 1
+        if self.training:
+            self.attention.lived(newest)
+        # A place holds an entry of this scan if its number is not from before.
+        numbers, seen = self._held(newest)
+        since = numbers - start[..., None]
+        rows = torch.arange(len(old), device=old.device)[:, None, None]
+        new = (since >= 0) & seen
+        caches = torch.where(new[..., None], entries[rows, since.clamp(0, entries.shape[1] - 1)], old[:, None])
+        counts = self._wrapped((newest + 1).to(count))
         records = self._with_cache(record).only_where(mask)
-        return (*states, rings, counts), (*final, rings[:, -1], counts[:, -1]), records
+        return (*states, caches, counts), (*final, caches[:, -1], counts[:, -1]), records
 
     def unroll(
         self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
     ) -> tuple[Readout, State, WriteRecord]:
-        """As `Memory.unroll`, of whose states it returns the inner mechanism's: no ring is built for any step."""
+        """As `Memory.unroll`, of whose states it returns the inner mechanism's: no step's entries are copied."""
         xs = self.embed(xs)
         states, _, record = self.inner.scan(xs, self.inner.initial_state(len(mask)), mask)
         left = self.inner.read_sequence(xs, states)
         entries = self._entries(xs, left.vector, mask)
         newest = mask.cumsum(dim=1) - 1
+        if self.training:
+            self.attention.lived(newest)
         asked, inner = xs, left
         if queries is not None and at is not None:
             rows = torch.arange(len(mask), device=mask.device)[:, None]
             asked, newest = queries, newest[rows, at]
             inner = self.inner.read_sequence(queries, tuple(part[rows, at] for part in states))
-        numbers = torch.arange(mask.shape[1], device=mask.device).expand(len(mask), -1)
+        first = entries.new_zeros(len(mask), self.settings.first, entries.shape[2])
+        first[:, : mask.shape[1]] = entries[:, : self.settings.first]
+        numbers = torch.arange(mask.shape[1], device=mask.device)
+        numbers = torch.cat((numbers.new_tensor(range(self.settings.first)), numbers)).expand(len(mask), -1)
         age = newest[..., None] - numbers[:, None]
-        seen = (age >= 0) & (age < self.settings.window)
+        seen = (age >= 0) & ((age < self.ring) | self._kept(age.shape[2], age.device))
+        entries = torch.cat((first, entries), dim=1)
         found = self._recall(asked.content, inner, newest, entries, numbers, seen)
         return found, states, self._with_cache(record).only_where(mask)
+
+    def _held(self, newest: Tensor) -> tuple[Tensor, Tensor]:
+        """Number at each place, int64 `(..., n)`, once number `newest` `(...)` is written, and whether it is there."""
+        places = torch.arange(self.settings.window, device=newest.device)
+        last = newest[..., None] - (newest[..., None] - places + self.settings.first) % self.ring
+        numbers = torch.where(places < self.settings.first, places, last)
+        return numbers, (numbers >= 0) & (numbers <= newest[..., None])
+
+    def _kept(self, entries: int, device: torch.device) -> Tensor:
+        """Which of so many entries are the episode's first."""
+        return torch.arange(entries, device=device) < self.settings.first
 
     def _entries(self, xs: MemoryInput, vector: Tensor, mask: Tensor) -> Tensor:
         """Entries `(B, T, d_k + d_v)` of a sequence, the written ones first."""
@@ -151,8 +167,12 @@ class CachedMemory(Memory):
         self, content: Tensor, inner: Readout, newest: Tensor, entries: Tensor, numbers: Tensor, seen: Tensor
     ) -> Readout:
         """The whole readout `(B, Q, ...)`; arguments are those of `CacheAttention.forward`."""
+        kept = self._kept(numbers.shape[1], numbers.device)
+        # Entries of an age that training never met are not shown.
+        seen = seen & (kept | (newest[..., None] - numbers[:, None] < self.attention.known))
         recalled, weights = self.attention(content, inner.vector, newest, entries, numbers, seen)
-        band = (newest[..., None] - numbers[:, None] + 1).clamp(min=1).log2().long().clamp(max=self.bands - 1)
+        band = (newest[..., None] - numbers[:, None] + 1).clamp(min=1).log2().long().clamp(max=self.bands - 2)
+        band = torch.where(kept, self.bands - 1, band)
         each = torch.arange(self.bands, device=band.device)[:, None]
         by_band = torch.where(band[:, :, None] == each, weights[:, :, None], torch.zeros_like(weights[:, :, None]))
         found = by_band.flatten(1, 2) @ entries[..., self.settings.key :]
@@ -189,6 +209,6 @@ class CachedMemory(Memory):
         return record._replace(route=2 * route, write_strength=strength)
 
     def _wrapped(self, count: Tensor) -> Tensor:
-        """The counter for a number of writes; once the ring is full it goes round."""
-        size = self.settings.window
-        return torch.where(count < size, count, size + (count - size) % math.lcm(size, CYCLE))
+        """The counter for a number of writes, which goes round beyond every number that has a code of its own."""
+        size = max(self.settings.window, CYCLE)
+        return torch.where(count < size, count, size + (count - size) % math.lcm(self.ring, CYCLE))
