@@ -138,8 +138,8 @@ class CachedMemory(Memory):
             inner = self.inner.read_sequence(queries, tuple(part[rows, at] for part in states))
         first = entries.new_zeros(len(mask), self.settings.first, entries.shape[2])
         first[:, : mask.shape[1]] = entries[:, : self.settings.first]
-        numbers = torch.arange(mask.shape[1], device=mask.device)
-        numbers = torch.cat((numbers.new_tensor(range(self.settings.first)), numbers)).expand(len(mask), -1)
+        counted = (torch.arange(count, device=mask.device) for count in (self.settings.first, mask.shape[1]))
+        numbers = torch.cat(tuple(counted)).expand(len(mask), -1)
         age = newest[..., None] - numbers[:, None]
         seen = (age >= 0) & ((age < self.ring) | self._kept(age.shape[2], age.device))
         entries = torch.cat((first, entries), dim=1)
