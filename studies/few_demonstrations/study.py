@@ -61,6 +61,7 @@ class Row:
 ROWS = {
     "first_frame": Row("first_frame"),
     "gru": Row("gru"),
+    "gru+cache": Row("gru+cache"),
     "gru+gate": Row("gru+gate"),
     "trace": Row("trace"),
     "trace_window": Row("trace", WINDOW),

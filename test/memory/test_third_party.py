@@ -117,7 +117,7 @@ def test_good_memories_pass_the_contract_and_a_bad_one_is_found(shelf: Path, tmp
     failed, passed = (
         set(re.findall(rf"^{word} .*::(\S+\])", done.stdout, re.MULTILINE)) for word in ("FAILED", "PASSED")
     )
-    assert {f"test_episodes_of_a_batch_do_not_mix[mixing{behind}]" for behind in ("", "+gate")} <= failed
+    assert {f"test_episodes_of_a_batch_do_not_mix[mixing{behind}]" for behind in ("", "+cache", "+gate")} <= failed
     assert all("[mixing" in test for test in failed), done.stdout
     of = {name: {test for test in passed | failed if f"[{name}" in test or f"-{name}" in test} for name in names}
     assert len(of["leaky"]) == len(of["filed"]) == len(of["mixing"]) > 30

@@ -6,14 +6,16 @@ import pytest
 
 from trace_memory_ros.memory.base import Memory
 from trace_memory_ros.memory.gate import GatedMemory
+from trace_memory_ros.memory.registry import CACHED
 from trace_memory_ros.testing.inputs import Inputs, fresh, mechanisms, random_inputs
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every mechanism for `memory`, those behind the gate for `gated`."""
+    """Every mechanism, bare, before a cache and behind the gate, for `memory`; those behind the gate for `gated`."""
     bare, behind = mechanisms(metafunc.config.getoption("--memory", None))
     if "memory" in metafunc.fixturenames:
-        metafunc.parametrize("memory", bare + behind, indirect=True)
+        cached = [name + CACHED for name in bare]
+        metafunc.parametrize("memory", bare + cached + behind, indirect=True)
     if "gated" in metafunc.fixturenames:
         metafunc.parametrize("gated", behind, indirect=True)
 

@@ -16,7 +16,7 @@ Inputs = Callable[..., MemoryInput]
 
 def mechanisms(asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """The names to be tested, and those behind the write gate: of the mechanisms `asked` for, or of all there are."""
-    bare = list(dict.fromkeys(name.removesuffix(registry.GATED) for name in asked or registry.names()))
+    bare = list(dict.fromkeys(registry.bare_name(name) for name in asked or registry.names()))
     return bare, [name + registry.GATED for name in bare]
 
 

@@ -11,5 +11,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--memory",
         action="append",
         metavar="NAME",
-        help="test this memory, bare and behind the write gate, instead of all that are registered",
+        help="test this memory, bare, before a cache and behind the write gate, instead of all that are registered",
     )
