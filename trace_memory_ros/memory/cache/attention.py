@@ -48,7 +48,10 @@ class CacheAttention(nn.Module):
         self.to_first_query = nn.Linear(asked, self.count * config.first)
         self.none = nn.Parameter(torch.zeros(config.heads, 1))
         self.refusal = nn.Parameter(torch.full((config.counters, 1), REFUSES))
+        # What the inner mechanism can learn alone it learns first.
         self.out = nn.Linear(self.count * config.value, width)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
 
     def entry(self, content: Tensor, vector: Tensor) -> Tensor:
         """Key and value side by side `(..., d_k + d_v)` of what one write saw and left."""
