@@ -110,6 +110,18 @@ def stack_steps(states: Sequence[State], records: Sequence[WriteRecord]) -> tupl
     return stacked, WriteRecord(*(torch.stack(fields, dim=1) for fields in zip(*records, strict=True)))
 
 
+def states_after(states: State, at: Tensor) -> State:
+    """Of a sequence's states `(B, T, ...)` those after steps `at` `(B, R)`."""
+    rows = torch.arange(len(at), device=at.device)[:, None]
+    return tuple(part[rows, at] for part in states)
+
+
+def written_first(values: Tensor, mask: Tensor) -> Tensor:
+    """Values `(B, T, c)` with those at which `mask` `(B, T)` holds before the others, in order: without gaps."""
+    order = torch.argsort(~mask, dim=1, stable=True)
+    return values.gather(1, order[..., None].expand_as(values))
+
+
 def write_steps(
     write: Callable[[int, State], tuple[State, WriteRecord]], state: State, mask: Tensor
 ) -> tuple[State, State, WriteRecord]:
@@ -231,8 +243,7 @@ class Memory(nn.Module):
         states, _, records = self.scan(xs, self.initial_state(len(mask)), mask)
         if queries is None or at is None:
             return self.read_sequence(xs, states), states, records
-        rows = torch.arange(len(mask), device=mask.device)[:, None]
-        return self.read_sequence(queries, tuple(part[rows, at] for part in states)), states, records
+        return self.read_sequence(queries, states_after(states, at)), states, records
 
     def forward(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[Readout, State, WriteRecord]:
         """Write where `mask` holds and read at every step of a `(B, T, ...)` sequence: repeated `step`, faster."""

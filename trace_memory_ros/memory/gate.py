@@ -5,13 +5,13 @@ Symbols: m the inner mechanism's state, s surprise, p and g the gate (see `write
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord, stack_steps
+from trace_memory_ros.memory.wrapped import WrappedConfig, WrappedMemory
 from trace_memory_ros.memory.write_gate import (
     LEARNED,
     Decision,
@@ -25,7 +25,7 @@ from trace_memory_ros.memory.write_gate import (
 
 
 @dataclass(frozen=True)
-class GatedConfig:
+class GatedConfig(WrappedConfig):
     """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
 
     gate: how it is trained. rho: target share of written updates. write_weight: of the rate penalty. rate_of: what it
@@ -34,7 +34,6 @@ class GatedConfig:
     width of the gate's layer. temperature tau. gate_bias: its logit at the start, open where positive.
     """
 
-    inner: dict[str, Any] = field(default_factory=dict)
     gate: str = "straight_through"
     hidden: int = 32
     gate_bias: float = 1.0
@@ -61,21 +60,20 @@ class GatedConfig:
         check_penalty("GatedConfig", self.ramp_from, self.ramp, self.rate_of)
 
 
-class GatedMemory(Memory):
+class GatedMemory(WrappedMemory):
     """A mechanism that keeps its old state wherever the gate finds nothing worth a write.
 
     Tokens, vector, address and state are the inner mechanism's. Surprise is how much a write would change what the
     tick reads: the mean squared change of tokens and vector, in running standard deviations.
     """
 
+    suffix = "+gate"
+
     def __init__(self, inner: Memory, config: GatedConfig | None = None) -> None:
         config = config or GatedConfig()
-        super().__init__(inner.dims, replace(config, inner=asdict(inner.config)))
-        self.inner = inner
+        super().__init__(inner, config)
         self.settings = config
         self.pressure = 1.0
-        self.name = f"{inner.name}+gate"
-        self.uses_signature = inner.uses_signature
         self.slot_kind = inner.slot_kind
         seen = inner.dims.content + inner.address_width
         self.gate = WriteGate(seen, inner.dims.width, config.hidden, config.gate, config.temperature, config.gate_bias)
@@ -86,22 +84,9 @@ class GatedMemory(Memory):
         """N of the inner mechanism."""
         return self.inner.slot_count
 
-    @property
-    def address_width(self) -> int:
-        """a of the inner mechanism."""
-        return self.inner.address_width
-
     def initial_state(self, batch: int) -> State:
         """The inner mechanism's; the gate keeps nothing."""
         return self.inner.initial_state(batch)
-
-    def embed(self, x: MemoryInput) -> MemoryInput:
-        """As the inner mechanism."""
-        return self.inner.embed(x)
-
-    def address(self, x: MemoryInput) -> Tensor:
-        """As the inner mechanism."""
-        return self.inner.address(x)
 
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """The inner write where the gate opens, the old state, bit for bit, elsewhere."""
@@ -128,14 +113,10 @@ class GatedMemory(Memory):
         stacked, joined = stack_steps(states, records)
         return stacked, state, joined.only_where(mask)
 
-    def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
-        """As the inner mechanism."""
-        self.inner.calibrate(xs, mask)
-
     def anneal(self, progress: float) -> None:
         """The rate penalty rises from 0 to its weight between `ramp_from` and `ramp` of the training."""
         self.pressure = ramp(progress, self.settings.ramp_from, self.settings.ramp)
-        self.inner.anneal(progress)
+        super().anneal(progress)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, written_first
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class GruMemory(Memory):
         (initial,) = state
         # Written steps move to the front, where the kernel runs over them without a gap; each step
         # then takes the hidden vector that followed the last write at or before it.
-        order = torch.argsort(~mask, dim=1, stable=True)
-        written, _ = self.gru(_along_time(xs.content, order), initial[None])
+        written, _ = self.gru(written_first(xs.content, mask), initial[None])
         history = torch.cat((initial[:, None], written), dim=1)
         count = mask.cumsum(dim=1)
         hidden = _along_time(history, count)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, written_first
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,7 @@ class TransformerMemory(Memory):
         cache, start = state
         size = self.settings.window
         # Written steps move to the front, so that neighbours in this order are neighbours in the ring.
-        order = torch.argsort(~mask, dim=1, stable=True)
-        content = xs.content.gather(1, order[..., None].expand_as(xs.content))
+        content = written_first(xs.content, mask)
         history = self._extend(_oldest_first(cache, start), start, content)
         done = mask.cumsum(dim=1)
         count = _wrapped(start[:, None] + done, size)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+
+from trace_memory_ros.memory.wrapped import WrappedConfig
 
 
 @dataclass(frozen=True)
-class CachedConfig:
+class CachedConfig(WrappedConfig):
     """Settings of the cache; `inner` holds the options of the mechanism that it stands behind.
 
     window: writes remembered, n. first: of these, the first of an episode, never given up. key, value: widths
@@ -16,7 +17,6 @@ class CachedConfig:
     many writes there were, as no read is once there were more than in training.
     """
 
-    inner: dict[str, Any] = field(default_factory=dict)
     window: int = 240
     first: int = 16
     key: int = 32

@@ -11,32 +11,38 @@ counter of writes `(B,)` that wraps long before float32 loses count, at a multip
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
 
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import (
+    Memory,
+    MemoryInput,
+    Readout,
+    State,
+    WriteRecord,
+    states_after,
+    written_first,
+)
 from trace_memory_ros.memory.cache.attention import CYCLE, CacheAttention
 from trace_memory_ros.memory.cache.config import CachedConfig
+from trace_memory_ros.memory.wrapped import WrappedMemory
 
 
-class CachedMemory(Memory):
+class CachedMemory(WrappedMemory):
     """A mechanism and n writes as they were. The vector is the inner one plus what the heads recall.
 
     Entries of the readout are age bands, newest first: 1 write, the 2 before it, the 4 before those and so on, the
     episode's first ones; then the inner mechanism's own entries. A band's token is what the choosing heads find in it.
     """
 
+    suffix = "+cache"
     slot_kind = "age band"
 
     def __init__(self, inner: Memory, config: CachedConfig | None = None) -> None:
         config = config or CachedConfig()
-        super().__init__(inner.dims, replace(config, inner=asdict(inner.config)))
-        self.inner = inner
+        super().__init__(inner, config)
         self.settings = config
-        self.name = f"{inner.name}+cache"
-        self.uses_signature = inner.uses_signature
         self.ring = config.window - config.first
         self.bands = int(math.log2(self.ring)) + 2
         self.attention = CacheAttention(inner.dims.content, inner.dims.width, config)
@@ -47,32 +53,11 @@ class CachedMemory(Memory):
         """Age bands and N of the inner mechanism."""
         return self.bands + self.inner.slot_count
 
-    @property
-    def address_width(self) -> int:
-        """a of the inner mechanism."""
-        return self.inner.address_width
-
     def initial_state(self, batch: int) -> State:
         """The inner mechanism's, and an empty ring."""
         size = self.settings.key + self.settings.value
         ring = self._origin.new_zeros(batch, self.settings.window, size)
         return *self.inner.initial_state(batch), ring, self._origin.new_zeros(batch)
-
-    def embed(self, x: MemoryInput) -> MemoryInput:
-        """As the inner mechanism."""
-        return self.inner.embed(x)
-
-    def address(self, x: MemoryInput) -> Tensor:
-        """As the inner mechanism."""
-        return self.inner.address(x)
-
-    def calibrate(self, xs: MemoryInput, mask: Tensor) -> None:
-        """As the inner mechanism."""
-        self.inner.calibrate(xs, mask)
-
-    def anneal(self, progress: float) -> None:
-        """As the inner mechanism."""
-        self.inner.anneal(progress)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses; of the states only the inner mechanism's are needed, which come first."""
@@ -133,9 +118,8 @@ class CachedMemory(Memory):
             self.attention.lived(newest)
         asked, inner = xs, left
         if queries is not None and at is not None:
-            rows = torch.arange(len(mask), device=mask.device)[:, None]
-            asked, newest = queries, newest[rows, at]
-            inner = self.inner.read_sequence(queries, tuple(part[rows, at] for part in states))
+            asked, newest = queries, newest.gather(1, at)
+            inner = self.inner.read_sequence(queries, states_after(states, at))
         first = entries.new_zeros(len(mask), self.settings.first, entries.shape[2])
         first[:, : mask.shape[1]] = entries[:, : self.settings.first]
         counted = (torch.arange(count, device=mask.device) for count in (self.settings.first, mask.shape[1]))
@@ -159,9 +143,7 @@ class CachedMemory(Memory):
 
     def _entries(self, xs: MemoryInput, vector: Tensor, mask: Tensor) -> Tensor:
         """Entries `(B, T, d_k + d_v)` of a sequence, the written ones first."""
-        entries = self.attention.entry(xs.content, vector)
-        order = torch.argsort(~mask, dim=1, stable=True)
-        return entries.gather(1, order[..., None].expand_as(entries))
+        return written_first(self.attention.entry(xs.content, vector), mask)
 
     def _recall(
         self, content: Tensor, inner: Readout, newest: Tensor, entries: Tensor, numbers: Tensor, seen: Tensor

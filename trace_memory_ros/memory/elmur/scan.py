@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trace_memory_ros.memory.base import written_first
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.layer import ElmurLayer
 from trace_memory_ros.memory.elmur.least_recently_used import SlotTrack, filled, least_recent, next_segment, offsets
@@ -49,8 +50,7 @@ def line_up(buffer: Tensor, count: Tensor, tokens: Tensor, mask: Tensor) -> Line
     batch, length, width = buffer.shape
     steps, device = mask.shape[1], mask.device
     start = count.long()
-    order = torch.argsort(~mask, dim=1, stable=True)
-    source = torch.cat((buffer, tokens.gather(1, order[..., None].expand(-1, -1, width))), dim=1)
+    source = torch.cat((buffer, written_first(tokens, mask)), dim=1)
     place = torch.arange(-(-(length + steps) // length) * length, device=device).expand(batch, -1)
     index = torch.where(place < start, place, place - start + length).clamp(max=length + steps - 1)
     written = start + torch.cat((mask.cumsum(dim=1), mask.sum(dim=1, keepdim=True)), dim=1)

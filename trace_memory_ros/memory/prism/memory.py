@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, written_first
 from trace_memory_ros.memory.prism.layers import GATES, LocalEncoder
 from trace_memory_ros.memory.prism.ring import GlobalEncoder, Ring, rings_after
 
@@ -119,9 +119,7 @@ class PrismMemory(Memory):
         """As `Memory.scan`: one causal pass over the written ticks under a band of width n."""
         ring, summaries = Ring(*state), self._summary(xs)
         # Written ticks move to the front; how many of them there were by a step says which ring it had.
-        order = torch.argsort(~mask, dim=1, stable=True)
-        moved = summaries.gather(1, order[..., None].expand_as(summaries))
-        new = self.encoder.whole(moved, ring if ring.cursor.any() else None)
+        new = self.encoder.whole(written_first(summaries, mask), ring if ring.cursor.any() else None)
         counts = nn.functional.pad(mask.cumsum(dim=1), (1, 0))
         rings = rings_after(ring, new, counts)
         entry = rings.cursor[:, :-1, 0].long()
