@@ -20,15 +20,16 @@ from studies.tables import table
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
 from trace_memory_ros.learning.bags.design import BagOptions
-from trace_memory_ros.learning.bags.folds import learn_fold
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
-from trace_memory_ros.learning.decisions.cross_validation import Trial, cross_validate
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
+from trace_memory_ros.learning.decisions.cross_validation import cross_validate
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
@@ -201,14 +202,15 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
     train = _bags(plan, job, TRAIN, job.bags)
     folds = deal_scenes(train.episodes, 0)
 
-    def trial(fold: int, _noise: float) -> Trial:
+    def trial(fold: int, _: Candidate) -> Trial:
         inside = [episode.scene in folds[fold] for episode in train.episodes]
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
         prepared = _prepared(plan, row, recording, train, chosen)
-        return learn_fold(prepared.design, prepared.data, prepared.recipe, job.seed)
+        planned = Planned(prepared.design, prepared.recipe, prepared.data)
+        return learn_alone(planned, prepared.held_out, job.seed)
 
-    found = cross_validate(len(folds), (row.signature_noise,), trial)
+    found = cross_validate(len(folds), [Candidate(row.memory, row.signature_noise)], trial)
     assert found is not None
     say(f"{job}: cross-validated {found.accuracy}")
     return {**found.to_dict(), "warned": bool(warnings(found.train, found.accuracy))}

@@ -20,8 +20,10 @@ from studies.tables import table, two_level
 from studies.worlds.client import Lessons, World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
 from studies.worlds.model import WorldPolicy
-from studies.worlds.rows import ROWS
+from studies.worlds.rows import AUTO, ROWS
 from studies.worlds.training import Imitation, imitate, play
+from trace_memory_ros.learning.decisions.candidates import simplest
+from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.measure.statistics import wilson_interval
 
 SCHEMA = 1
@@ -181,17 +183,33 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
 
 
 def _task(plan: WorldPlan, task: str) -> Figures:
-    rows = {row: found for row in (TEACHER, *plan.rows) if (found := _cell(plan, task, row))}
+    rows = {row: _cell(found, plan.score) for row in (TEACHER, *plan.rows) if (found := _seeds(plan, task, row))}
+    if chosen := _chosen(plan, task):
+        taken = [found for _, found in chosen]
+        rows[AUTO] = {**_cell(taken, plan.score), "taken": [name for name, _ in chosen]}
     words = plan.found(Job(task, TEACHER, 0)) or {}
     return {"teacher": words.get("words"), "recipe": digest(asdict(plan.recipe_of(task))), "rows": rows}
 
 
-def _cell(plan: WorldPlan, task: str, row: str) -> Figures | None:
+def _seeds(plan: WorldPlan, task: str, row: str) -> list[Figures]:
+    return [found for seed in range(plan.seeds) if (found := plan.found(Job(task, row, seed)))]
+
+
+def _chosen(plan: WorldPlan, task: str) -> list[tuple[str, Figures]]:
+    """Of each seed with all candidates of `auto`, which is taken by the imitation losses, and its figures."""
+    found = []
+    for seed in range(plan.seeds):
+        candidates = [plan.found(Job(task, row, seed)) for row in LADDER if row in plan.rows]
+        there = [one for one in candidates if one is not None]
+        if len(there) == len(LADDER):
+            index = simplest([one["loss"] for one in there])
+            found.append((LADDER[index], there[index]))
+    return found
+
+
+def _cell(seeds: Sequence[Figures], score: str) -> Figures:
     """The scores of a row's seeds, with a bootstrap interval over seeds and episodes."""
-    seeds = [found for seed in range(plan.seeds) if (found := plan.found(Job(task, row, seed)))]
-    if not seeds:
-        return None
-    shares = plan.score == "successes"
+    shares = score == "successes"
     cell = _summary([found["scores"] for found in seeds], shares)
     if others := seeds[0].get("elsewhere"):
         cell["elsewhere"] = {name: _summary([found["elsewhere"][name] for found in seeds], shares) for name in others}

@@ -48,3 +48,5 @@ ROWS: dict[str, Row] = {
     "elmur": Row("elmur"),
     "prism": Row("prism"),
 }
+AUTO = "auto"
+"""What `trace-memory train --memory auto` would take: nothing of its own, one of its candidates by task and seed."""

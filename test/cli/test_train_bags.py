@@ -118,11 +118,12 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     values = read_file(folder / "out" / FILE)
     assert (values["seed"], values["recipe"]["steps"], values["recipe"]["branch_reach"]) == (5, 3, 3)
     assert values["recipe"]["augmentation"]["shift_px"] == 0
+    assert values["memory"].pop("among") == ["first_frame", "gru", "gru+cache"]
     assert values["memory"] == {"name": "gru", "options": {"hidden": 12}, "width": 64, "slots": 8}
     first = load(folder / "out")
     back = ["train", str(folder / "bags"), "--config", str(folder / "observation.yaml"), "--out", str(folder / "d")]
     assert main([*back, "--cache", str(folder / "cache"), "--recipe", str(folder / "out" / FILE)]) == 0
-    assert read_file(folder / "d" / FILE) == values
+    assert read_file(folder / "d" / FILE) == read_file(folder / "out" / FILE)
     again = load(folder / "d")
     assert first.config.clock == again.config.clock == EveryTicks(3)
     assert all((first.tensors[name] == again.tensors[name]).all() for name in first.tensors)
@@ -148,7 +149,7 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
     assert main([*remembering(tmp_path), "--noise", "10,1"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions would be held out, fewer than 20" in said
-    assert "fold 4, noise x10: train" in said and "fold 4, noise x1: train" in said
+    assert "fold 4, trace, noise x10: train" in said and "fold 4, trace: train" in said
     assert "too few to tell" in said and "held-out branch accuracy" not in said
     figures = read_summary(tmp_path / "out").figures
     assert (figures["training_episodes"], figures["held_out_episodes"]) == (8, 0)
@@ -158,6 +159,50 @@ def test_few_episodes_are_judged_by_folds_and_all_are_trained_on(
     assert read_summary(tmp_path / "out").figures["cross_validation"] == folded
     noise = read_file(tmp_path / "out" / FILE)["recipe"]["augmentation"]["signature_noise"]
     assert noise == pytest.approx(0.05 * folded["noise"])
+
+
+AMONG = ("--memory", "auto", "--set", "memory.among=[first_frame, gru]")
+
+
+def test_the_memory_is_chosen_by_folds_where_episodes_are_few(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bags(tmp_path / "bags", 4, recording())
+    config_file(tmp_path, recording())
+    words = [*remembering(tmp_path), *AMONG, "--set", "recipe.memory_first.delay_factors=[2]"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "fold 4, first_frame: train" in said and "after longer delays" in said
+    folded = read_summary(tmp_path / "out").figures["cross_validation"]
+    assert folded["accuracy"]["count"] == 8 and folded["memory"] in ("first_frame", "gru")
+    assert {one["count"] for one in folded["tried"]} == {16}
+    assert read_file(tmp_path / "out" / FILE)["memory"]["name"] == folded["memory"]
+
+
+def test_the_memory_is_chosen_by_validation_episodes_and_not_trained_again(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0.34"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "validation episodes, first_frame: train" in said and ", and it is the simplest" in said
+    figures = read_summary(folder / "out").figures
+    assert {one["held_out"]["count"] for one in figures["selection"]["tried"]} == {2}
+    assert (figures["memory_steps"], figures["held_out_episodes"]) == (0, 2)
+    taken = load(folder / "out")
+    assert taken.config.memory.name == figures["selection"]["memory"]
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("trace_memory_ros.learning.selection.learn_memory", never)
+    assert main([*words, "--resume"]) == 0
+    assert all((taken.tensors[name] == load(folder / "out").tensors[name]).all() for name in taken.tensors)
+
+
+def test_without_validation_episodes_nothing_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 1
+    assert "raise bags.validation" in capsys.readouterr().err
 
 
 def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,9 +17,11 @@ from trace_memory_ros.learning.data.batches import EpisodeBatch
 from trace_memory_ros.learning.data.dataset import UnpairedSet, divergent_ticks
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, chunk_error
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.clock import EveryTicks, PathLength, UpdateClock
@@ -114,6 +116,25 @@ def test_the_memory_carries_the_cue_of_episodes_without_twins(annotated: Prepare
     assert lines[-1].validation_chunk_error is not None
     found = branch_accuracy(model.eval(), annotated.held_out)
     assert found is not None and found.value >= 0.8
+
+
+def test_the_simplest_memory_that_holds_the_cue_is_taken(annotated: Prepared) -> None:
+    first = replace(SHORT.memory_first, stage_steps=100, delay_factors=(4.0,))
+    recipe = replace(annotated.recipe, memory_first=first)
+
+    def trial(candidate: Candidate) -> Trial:
+        design = replace(annotated.design, memory=candidate.memory, options={})
+        return learn_alone(Planned(design, recipe, annotated.data), annotated.held_out, 0, longer=True)
+
+    # The cue is in the first pictures, and gone at the decision.
+    selection = select([Candidate(name) for name in ("none", "first_frame", "gru")], trial)
+    assert selection.chosen == Candidate("first_frame") and [one.memory for one in selection.tried] == [
+        "none",
+        "first_frame",
+    ]
+    nothing, first_look = (found.decided for found in selection.tried.values())
+    assert nothing is not None and nothing.value <= 0.75
+    assert first_look is not None and (first_look.right, first_look.count) == (12, 12)
 
 
 def test_ticks_without_joints_are_neither_written_nor_read(tmp_path: Path) -> None:

@@ -91,6 +91,11 @@ def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def of_memory(config: RunConfig, name: str) -> RunConfig:
+    """The configuration with a memory that it did not name, with its matched options."""
+    return replace(config, memory=replace(config.memory, name=name, options=MATCHED.get(name, {})))
+
+
 def design_of(config: RunConfig) -> Design:
     """The design that a run's configuration asks for. Raises ConfigError where it has `bags` or no clock."""
     if config.bags is not None or config.rule is None:

@@ -9,32 +9,39 @@ from typing import Any
 
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect_splits
-from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of
+from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of, of_memory
 from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
+from trace_memory_ros.learning.decisions.candidates import Candidate, Selection, Trial
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
-from trace_memory_ros.learning.run_config import resolve
+from trace_memory_ros.learning.run_config import RunConfig, resolve
+from trace_memory_ros.learning.selection import FOLDER, Planned, chooses, memory_file, select_memory
 from trace_memory_ros.measure.summary import write_summary
 
 
 def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Collect, train, save, check in closed loop; returns the figures written to the summary."""
-    config = resolve(arm_defaults(task, given), {**given, "task": task})
-    recipe, design = config.recipe, design_of(config)
-    name = checkpoint_name(task, config.memory.name, config.policy.family)
-    folder: Path = args.out or Path("out/train") / f"{name}_{config.seed}"
+    asked = resolve(arm_defaults(task, given), {**given, "task": task})
+    name = checkpoint_name(task, asked.memory.name, asked.policy.family)
+    folder: Path = args.out or Path("out/train") / f"{name}_{asked.seed}"
+    selected = None
     with args.group.first_before_others():
         if args.group.writes:
             claim_folder(folder, args.resume)
+        if chooses(asked):
+            selected = _select(args, task, asked, folder)
+        config = asked if selected is None else of_memory(asked, selected.chosen.memory)
+        if args.group.writes:
             config.write(folder)
-        data = prepare(design, *_demonstrations(args, task, recipe, design))
-    data = with_features(data, design, recipe.augmentation, args.features)
-    fitted = fit_shown(config, design, recipe, data, folder, args.resume, args.hardware, args.group)
+        design, recipe, data = _planned(args, task, config)
+    learned = memory_file(folder / FOLDER, config.memory.name) if selected else None
+    how: dict[str, Any] = dict(hardware=args.hardware, group=args.group, memory_file=learned)
+    fitted = fit_shown(config, design, recipe, data, folder, args.resume, **how)
     if not args.group.writes:
         return {}
-    figures = fitted.figures()
+    figures = fitted.figures() | {"selection": None if selected is None else selected.to_dict()}
     figures["model_id"] = fitted.save(folder, task, figures, command=command())
     if args.closed_loop:
         figures["closed_loop"] = _closed_loop(folder, task, args.closed_loop)
@@ -42,6 +49,28 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     write_page(folder, f"{task}: {config.memory.name}, seed {config.seed}", figures)
     console.print(f"checkpoint, summary.json and training.html in {folder}, model {figures['model_id'][:12]}")
     return figures
+
+
+def _select(args: argparse.Namespace, task: str, config: RunConfig, folder: Path) -> Selection:
+    """Choose the memory by validation pairs; says what each candidate decided."""
+
+    def planned(name: str) -> Planned:
+        return _planned(args, task, of_memory(config, name))
+
+    def report(candidate: Candidate, found: Trial) -> None:
+        console.print(f"validation episodes, {candidate}: {found}", highlight=False, markup=False, soft_wrap=True)
+
+    reuse, names = args.resume or not args.group.writes, [str(seed) for seed in config.recipe.all_seeds]
+    selected = select_memory(config, names, planned, report, folder / FOLDER, reuse, args.hardware)
+    console.print(f"memory {selected}", highlight=False, markup=False, soft_wrap=True)
+    return selected
+
+
+def _planned(args: argparse.Namespace, task: str, config: RunConfig) -> Planned:
+    """What the configuration asks for, and what it is trained on."""
+    design, recipe = design_of(config), config.recipe
+    data = prepare(design, *_demonstrations(args, task, recipe, design))
+    return Planned(design, recipe, with_features(data, design, recipe.augmentation, args.features))
 
 
 def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> list[Pairs]:

@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
-    parser.add_argument("--memory", help="memory mechanism, by registry name (default: gru)")
+    parser.add_argument("--memory", help="memory mechanism, by registry name, or auto (default: gru)")
     parser.add_argument("--policy", help="policy family: act, diffusion or lerobot (default: act)")
     parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")

@@ -14,20 +14,23 @@ from rich.table import Table
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, variation_notes
-from trace_memory_ros.learning.bags.design import bag_defaults
+from trace_memory_ros.learning.bags.design import bag_defaults, of_memory
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
 from trace_memory_ros.learning.build import with_features
 from trace_memory_ros.learning.data.exchange import obstacle, way_tells
 from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
-from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation, Trial
+from trace_memory_ros.learning.decisions.candidates import Candidate, Selection, Trial
+from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
 from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
 from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
+from trace_memory_ros.learning.selection import FOLDER as SELECTION
+from trace_memory_ros.learning.selection import Planned, chooses, memory_file, select_memory
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.moments.words import figures as moment_figures
@@ -45,18 +48,24 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         data, failed = _decode(args, recording)
         # Processes after the first take the trials that it kept.
         folded = _fold(args, data, recording, asked, given, folder)
-    plan = prepare_run(data, recording, asked, given, folded)
-    config = prepared_config(asked, plan)
+        selected = None if folded or not chooses(asked) else _select(args, data, recording, asked, given, folder)
+    candidate = folded.chosen if folded else selected.chosen if selected else None
+    named = asked if candidate is None else of_memory(asked, candidate.memory)
+    plan = prepare_run(data, recording, named, given, folded)
+    config = prepared_config(named, plan)
     _describe(data, plan, recording)
     if args.group.writes:
         config.write(folder)
     seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
-    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume, args.hardware, args.group)
+    learned = memory_file(folder / SELECTION, config.memory.name) if selected else None
+    how = dict(hardware=args.hardware, group=args.group, memory_file=learned)
+    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume, **how)
     if not args.group.writes:
         return {}
-    figures = fitted.figures() | {"cross_validation": None if folded is None else folded.to_dict()}
-    figures |= _doubts(fitted, folded)
+    figures = fitted.figures() | _doubts(fitted, folded)
     figures |= {
+        "cross_validation": None if folded is None else folded.to_dict(),
+        "selection": None if selected is None else selected.to_dict(),
         "held_out_chunk_error": fitted.held_out.chunk_error,
         "labels": list(plan.labels),
         "moments": None if plan.moments is None else moment_figures(plan.moments, data.action_names),
@@ -93,8 +102,8 @@ def _fold(
     )
     say("alone is trained without each; then all episodes are trained on (--no-cross-validation leaves this out)")
 
-    def report(fold: int, noise: float, found: Trial) -> None:
-        say(f"fold {fold + 1}, noise x{noise:g}: train {found.train}, held out {found.held_out}")
+    def report(fold: int, candidate: Candidate, found: Trial) -> None:
+        say(f"fold {fold + 1}, {candidate}: {found}")
 
     reuse = args.resume or not args.group.writes
     folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
@@ -102,11 +111,33 @@ def _fold(
         why = f"{len(data.episodes)} episodes are too few to fold, or none has a decision to judge"
         say(f"{why}: how well this decides on other episodes stays unknown")
         return None
-    chosen = ", ".join(f"x{noise:g} {found}" for noise, found in folded.by_noise.items())
-    say(
-        f"cross-validated branch accuracy, {folded.folds} folds: {folded.accuracy}; noise x{folded.noise:g} of {chosen}"
-    )
+    tried = "; ".join(f"{candidate} {found}" for candidate, found in folded.tried.items())
+    say(f"cross-validated branch accuracy, {folded.folds} folds: {folded.accuracy}; {folded.chosen}, tried: {tried}")
     return folded
+
+
+def _select(
+    args: argparse.Namespace,
+    data: BagData,
+    recording: RecordingConfig,
+    config: RunConfig,
+    given: Mapping[str, Any],
+    folder: Path,
+) -> Selection:
+    """Choose the memory by validation episodes; says what each candidate decided."""
+
+    def planned(name: str) -> Planned:
+        plan = prepare_run(data, recording, of_memory(config, name), given)
+        seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
+        return Planned(plan.design, plan.recipe, seen)
+
+    def report(candidate: Candidate, found: Trial) -> None:
+        say(f"validation episodes, {candidate}: {found}")
+
+    reuse, names = args.resume or not args.group.writes, [episode.name for episode in data.episodes]
+    selected = select_memory(config, names, planned, report, folder / SELECTION, reuse, args.hardware)
+    say(f"memory {selected}")
+    return selected
 
 
 def _doubts(fitted: Fitted, folded: CrossValidation | None) -> dict[str, Any]:

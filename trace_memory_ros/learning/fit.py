@@ -148,7 +148,7 @@ def fit(
         if kept is not None and kept.phase == JOINT:
             trainer.restore(kept)
             report.resumed(JOINT, trainer.step, recipe.steps)
-        elif list(agent.memory.parameters()):
+        elif list(agent.memory.parameters()) or (memory_file is not None and memory_file.exists()):
             memory = _learn_or_take_memory(agent, data, recipe, memory_file, report, first, keeper, kept)
             trainer.save()
         between = _Now()
@@ -177,10 +177,12 @@ def fit_shown(
     resume: bool,
     hardware: Hardware = CPU,
     group: Group = ALONE,
+    memory_file: Path | None = None,
 ) -> Fitted:
     """Train what `config` asks for in the terminal's sight; it is kept and logged in `folder` as it goes."""
     start = load(config.policy.start) if config.policy.start else None
-    how: dict[str, Any] = dict(start=start, save_to=folder / KEPT, resume=resume, hardware=hardware, group=group)
+    how: dict[str, Any] = dict(start=start, memory_file=memory_file, save_to=folder / KEPT, resume=resume)
+    how |= dict(hardware=hardware, group=group)
     if not group.writes:
         return fit(design, data, recipe, config.seed, **how)
     with TrainingReport(recipe) as shown, RunLog(folder, resume) as log:

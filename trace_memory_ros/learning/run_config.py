@@ -18,7 +18,7 @@ from trace_memory_ros.files.strict import ConfigError, require_int, require_text
 from trace_memory_ros.learning.data.spread import check_spread
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.sizes import SLOTS, WIDTH
+from trace_memory_ros.learning.sizes import LADDER, SLOTS, WIDTH
 from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
 from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
 from trace_memory_ros.runtime.checkpoint_config import plain as plain_values
@@ -37,15 +37,23 @@ CHOICES = {"memory": "name", "policy": "family", "eyes": "name"}
 
 @dataclass(frozen=True)
 class MemorySection:
-    """A mechanism by its registry name, its own options, and the sizes that all have."""
+    """A mechanism by its registry name, its own options, and the sizes that all have.
+
+    among: what `auto` in place of a name chooses among, the simplest first, each with its usual options.
+    """
 
     name: str = "trace"
     options: Mapping[str, Any] = field(default_factory=dict)
     width: int = WIDTH
     slots: int = SLOTS
+    among: tuple[str, ...] = LADDER
 
     def __post_init__(self) -> None:
         require_text(self.name, "memory.name")
+        if self.name == AUTO and self.options:
+            raise ConfigError(f"memory.options = {dict(self.options)} belong to a memory: name it instead of {AUTO}")
+        if not self.among or AUTO in self.among:
+            raise ConfigError(f"memory.among = {list(self.among)}: give the names of at least one memory")
         require_int(self.width, "memory.width", 1)
         require_int(self.slots, "memory.slots", 1)
 

@@ -143,6 +143,13 @@ def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
+def of_memory(config: RunConfig, name: str) -> RunConfig:
+    """The configuration with a memory that it did not name, with what is usual for that one."""
+    if name == config.memory.name:
+        return config
+    return replace(config, memory=replace(config.memory, name=name, options=memory_options(name)))
+
+
 def options_of(config: RunConfig) -> BagOptions:
     """What a run's configuration chooses."""
     memory, policy, bags = config.memory, config.policy, config.bags or BagsSection()

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes, split
-from trace_memory_ros.learning.bags.design import options_of, small_memory
+from trace_memory_ros.learning.bags.design import of_memory, options_of, small_memory
 from trace_memory_ros.learning.bags.training import fewer, prepare_split, strengths, with_noise
-from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.data.batches import Data
-from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
-from trace_memory_ros.learning.decisions.cross_validation import CrossValidation, KeptTrials, Trial, cross_validate
+from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Trial
+from trace_memory_ros.learning.decisions.cross_validation import CrossValidation, cross_validate
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
-from trace_memory_ros.learning.engine.optimise import Feed
-from trace_memory_ros.learning.engine.processes import ALONE
-from trace_memory_ros.learning.engine.stage_times import StageTimes
-from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import NONE, BagsSection, RunConfig
+from trace_memory_ros.learning.selection import Planned, chooses, learn_alone
 from trace_memory_ros.measure.accuracy import LEAST
+from trace_memory_ros.memory.base import Memory
 
 
 def held_out_decisions(data: BagData, bags: BagsSection) -> int:
@@ -36,8 +31,17 @@ def should_fold(data: BagData, config: RunConfig) -> bool:
     bags = config.bags or BagsSection()
     tells = len(data.labels) > 1 or (not data.labels and bags.decisions != NONE)
     few = tells and held_out_decisions(data, bags) < LEAST
-    memory = small_memory(config.memory.name, config.memory.options)
-    return few and bags.cross_validation and bool(list(memory.parameters()))
+    return few and bags.cross_validation and any(list(_memory(config, name).parameters()) for name in _names(config))
+
+
+def candidates(config: RunConfig, given: Mapping[str, Any]) -> list[Candidate]:
+    """What competes, the simplest first: memories, and of one with an address each strength of noise."""
+    strong = strengths(config.bags or BagsSection(), given)
+    return [
+        Candidate(name, noise)
+        for name in _names(config)
+        for noise in (strong if _memory(config, name).uses_signature else (1.0,))
+    ]
 
 
 def cross_validate_run(
@@ -45,45 +49,46 @@ def cross_validate_run(
     recording: RecordingConfig,
     config: RunConfig,
     given: Mapping[str, Any],
-    report: Callable[[int, float, Trial], None],
+    report: Callable[[int, Candidate, Trial], None],
     file: Path,
     reuse: bool,
     hardware: Hardware = CPU,
 ) -> CrossValidation | None:
-    """Train the memory alone without each fold of the scenes in turn, at each strength of noise, and judge the fold.
+    """Train the memory alone without each fold of the scenes in turn, of each candidate, and judge the fold.
 
     report: told of every trial. file: where trials are kept as they are done; reuse: take those that the same run of
     the same episodes kept there. None where the scenes are too few to fold, or no decision can be judged.
     """
-    bags, options = config.bags or BagsSection(), options_of(config)
+    bags = config.bags or BagsSection()
     used = fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed)
     episodes = [data.episodes[i] for i in used]
     folds = deal_scenes(episodes, bags.split_seed)
     kept = KeptTrials(file, {"run": config.to_dict(), "episodes": [episode.name for episode in episodes]}, reuse)
 
-    def trial(fold: int, noise: float) -> Trial:
+    def trial(fold: int, candidate: Candidate) -> Trial:
         sides = [
             [used[k] for k, e in enumerate(episodes) if (e.scene in folds[fold]) == held] for held in (False, True)
         ]
+        options = options_of(of_memory(config, candidate.memory))
         chosen = Split(sides[0], [], sides[1])
         plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
         if not plan.labels:
             return Trial(None, None)
-        return learn_fold(plan.design, plan.data, with_noise(plan.recipe, noise), config.seed, hardware)
+        planned = Planned(plan.design, with_noise(plan.recipe, candidate.noise), plan.data)
+        return learn_alone(planned, plan.data.held_out, config.seed, hardware, longer=chooses(config))
 
-    def shown(fold: int, noise: float) -> Trial:
-        found = kept.get(fold, noise, trial)
-        report(fold, noise, found)
+    def shown(fold: int, candidate: Candidate) -> Trial:
+        found = kept.get(f"fold {fold}, {candidate}", partial(trial, fold, candidate))
+        report(fold, candidate, found)
         return found
 
-    # Without an address there is no noise to choose.
-    addressed = small_memory(config.memory.name, config.memory.options).uses_signature
-    return cross_validate(len(folds), strengths(bags, given) if addressed else (1.0,), shown) if folds else None
+    return cross_validate(len(folds), candidates(config, given), shown) if folds else None
 
 
-def learn_fold(design: Design, data: Data, recipe: Recipe, seed: int, hardware: Hardware = CPU) -> Trial:
-    """The memory-first phase alone, judged on the training and the held-out decisions."""
-    agent = new_agent(design, data, seed).place(hardware)
-    feed = Feed(hardware, ALONE, StageTimes(hardware.wait))
-    model = learn_memory(agent, data.training, None, recipe, seed, lambda _: None, feed=feed).eval()
-    return Trial(branch_accuracy(model, data.training), judge(model, data.held_out).accuracy)
+def _names(config: RunConfig) -> tuple[str, ...]:
+    return config.memory.among if chooses(config) else (config.memory.name,)
+
+
+def _memory(config: RunConfig, name: str) -> Memory:
+    memory = of_memory(config, name).memory
+    return small_memory(memory.name, memory.options)

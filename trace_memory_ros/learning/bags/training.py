@@ -180,7 +180,7 @@ def prepare_run(
         return replace(plan, recipe=with_noise(plan.recipe, strengths(bags, given)[0]))
     chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
     plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
-    return replace(plan, recipe=with_noise(plan.recipe, folded.noise))
+    return replace(plan, recipe=with_noise(plan.recipe, folded.chosen.noise))
 
 
 def strengths(bags: BagsSection, given: Mapping[str, Any]) -> tuple[float, ...]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from trace_memory_ros.files import atomic
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, all_right, most_right
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FOLDS = 5
@@ -16,57 +14,22 @@ KEPT = "cross_validation.json"
 """Name of the file beside a checkpoint."""
 LEAST_SCENES = 4
 """With fewer there is nothing to fold."""
-
-
-class Trial(NamedTuple):
-    """Accuracies of one training: on what it was trained on, and on its fold."""
-
-    train: Accuracy | None
-    held_out: Accuracy | None
-
-
-class KeptTrials:
-    """Trials in a JSON file, so that an interrupted cross-validation goes on where it was.
-
-    settings: plain content that they depend on. reuse: whether those in the file count, if they are of these settings.
-    """
-
-    def __init__(self, file: Path, settings: Mapping[str, Any], reuse: bool) -> None:
-        self._file, self._settings = file, json.loads(json.dumps(settings))
-        self._trials: dict[str, Any] = self._read() if reuse else {}
-
-    def get(self, fold: int, noise: float, trial: Callable[[int, float], Trial]) -> Trial:
-        """The trial as kept, or done now and kept."""
-        name = f"{fold} {noise:g}"
-        if name not in self._trials:
-            self._trials[name] = [None if part is None else part.to_plain() for part in trial(fold, noise)]
-            content = {"settings": self._settings, "trials": self._trials}
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write(self._file, json.dumps(content, indent=1))
-        return Trial(*(None if part is None else Accuracy.from_plain(part) for part in self._trials[name]))
-
-    def _read(self) -> dict[str, Any]:
-        """What the file holds; nothing where it is missing, damaged or of other settings."""
-        try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
-            return dict(found["trials"]) if found["settings"] == self._settings else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
+Found = Mapping[tuple[int, Candidate], Trial]
 
 
 @dataclass(frozen=True)
 class CrossValidation:
     """Decisions of all folds, each by a training that never saw the fold.
 
-    accuracy, train: with noise of the strength that the other folds chose. noise: the strength that all choose.
-    by_noise: decisions of all folds, by strength.
+    accuracy, train: of the candidate that the other folds chose. chosen: the candidate that all choose. tried: what
+    each was chosen by, decisions of all folds.
     """
 
     folds: int
     accuracy: Accuracy
     train: Accuracy | None
-    noise: float
-    by_noise: Mapping[float, Accuracy]
+    chosen: Candidate
+    tried: Mapping[Candidate, Accuracy]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
@@ -74,8 +37,8 @@ class CrossValidation:
             "folds": self.folds,
             "accuracy": self.accuracy.to_dict(),
             "train": None if self.train is None else self.train.to_dict(),
-            "noise": self.noise,
-            "by_noise": {f"{noise:g}": found.to_dict() for noise, found in self.by_noise.items()},
+            **self.chosen._asdict(),
+            "tried": [{**candidate._asdict(), **found.to_dict()} for candidate, found in self.tried.items()],
         }
 
 
@@ -87,22 +50,22 @@ def deal(kinds: Sequence[Sequence[str]], most: int = FOLDS) -> list[set[str]]:
 
 
 def cross_validate(
-    folds: int, strengths: Sequence[float], trial: Callable[[int, float], Trial]
+    folds: int, candidates: Sequence[Candidate], trial: Callable[[int, Candidate], Trial]
 ) -> CrossValidation | None:
-    """Train once per fold and strength of noise and pool the folds' decisions; None where none can be judged.
+    """Train each candidate once per fold and pool the folds' decisions; None where none can be judged.
 
-    The strength that a fold's decisions are reported with is chosen by the decisions of the other folds, so that none
-    is reported by what it chose. Of equal strengths the first is taken, so that none is tried after one with which all
-    decisions are right.
+    The candidate that a fold's decisions are reported of is chosen by the decisions of the other folds, so that none
+    is reported by what it chose. Of equal candidates the first is taken, so that none is tried after one that decides
+    all rightly.
     """
-    found: dict[tuple[int, float], Trial] = {}
-    tried: list[float] = []
+    found: dict[tuple[int, Candidate], Trial] = {}
+    tried: list[Candidate] = []
     judged: list[int] = []
-    for noise in strengths:
-        found |= {(fold, noise): trial(fold, noise) for fold in range(folds)}
-        tried.append(noise)
-        judged = [fold for fold in range(folds) if found[fold, noise].held_out]
-        if not judged or _pooled(found, noise, judged).value == 1.0:
+    for candidate in candidates:
+        found |= {(fold, candidate): trial(fold, candidate) for fold in range(folds)}
+        tried.append(candidate)
+        judged = [fold for fold in range(folds) if found[fold, candidate].held_out]
+        if not judged or all_right(_pooled(found, candidate, judged)):
             break
     if not judged:
         return None
@@ -112,14 +75,14 @@ def cross_validate(
     held = [one.held_out for one in reported if one.held_out]
     trained = [one.train for one in reported if one.train]
     train = Accuracy.pooled(trained) if trained else None
-    by_noise = {noise: _pooled(found, noise, judged) for noise in tried}
-    return CrossValidation(folds, Accuracy.pooled(held), train, _best(found, tried, judged), by_noise)
+    by_candidate = {candidate: _pooled(found, candidate, judged) for candidate in tried}
+    return CrossValidation(folds, Accuracy.pooled(held), train, most_right(by_candidate), by_candidate)
 
 
-def _pooled(found: Mapping[tuple[int, float], Trial], noise: float, folds: Sequence[int]) -> Accuracy:
-    parts = (found[fold, noise].held_out for fold in folds)
+def _pooled(found: Found, candidate: Candidate, folds: Sequence[int]) -> Accuracy:
+    parts = (found[fold, candidate].decided for fold in folds)
     return Accuracy.pooled([part for part in parts if part])
 
 
-def _best(found: Mapping[tuple[int, float], Trial], strengths: Sequence[float], folds: Sequence[int]) -> float:
-    return max(strengths, key=lambda noise: _pooled(found, noise, folds).value)
+def _best(found: Found, candidates: Sequence[Candidate], folds: Sequence[int]) -> Candidate:
+    return most_right({candidate: _pooled(found, candidate, folds) for candidate in candidates})

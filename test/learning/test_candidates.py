@@ -1,0 +1,71 @@
+"""Which of several candidates is taken, what stops the search, and trials that are kept."""
+
+from pathlib import Path
+
+import pytest
+
+from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.learning.decisions.candidates import WORTH_IT, Candidate, KeptTrials, Trial, select, simplest
+from trace_memory_ros.learning.run_config import MemorySection
+from trace_memory_ros.measure.accuracy import Accuracy
+
+FIRST, GRU, CACHE = (Candidate(name) for name in ("first_frame", "gru", "gru+cache"))
+
+
+def decided(right: int, later: int | None = None) -> Trial:
+    return Trial(None, Accuracy.of(right, 20), None if later is None else Accuracy.of(later, 20))
+
+
+def test_the_simplest_that_decides_all_rightly_ends_the_search() -> None:
+    selection = select([FIRST, GRU, CACHE], {FIRST: decided(10), GRU: decided(20)}.__getitem__)
+    assert selection.chosen == GRU and list(selection.tried) == [FIRST, GRU]
+    assert selection.to_dict()["memory"] == "gru"
+    assert [one["held_out"]["right"] for one in selection.to_dict()["tried"]] == [10, 20]
+
+
+def test_of_equal_ones_the_first_is_taken_and_longer_delays_count() -> None:
+    equal = {FIRST: decided(17), GRU: decided(19), CACHE: decided(19)}
+    assert select(list(equal), equal.__getitem__).chosen == GRU
+    beyond = {GRU: decided(20, later=12), CACHE: decided(19, later=19)}
+    assert select(list(beyond), beyond.__getitem__).chosen == CACHE
+
+
+def test_without_decisions_what_is_less_simple_has_to_halve_the_error() -> None:
+    errors = {FIRST: 1.0, GRU: 0.55, CACHE: 0.51}
+    assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == FIRST
+    errors[CACHE] = 0.4
+    assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == GRU
+    assert simplest([WORTH_IT * 0.1, 0.1]) == 0 and simplest([0.0, 0.0]) == 0
+    with pytest.raises(ValueError, match=r"raise bags\.validation"):
+        select([FIRST], lambda _: Trial(None, None))
+
+
+def test_what_competes_is_named_and_has_no_options_of_its_own() -> None:
+    assert MemorySection("auto").among == ("first_frame", "gru", "gru+cache")
+    with pytest.raises(ConfigError, match="name it instead of auto"):
+        MemorySection("auto", {"hidden": 3})
+    for among in ((), ("gru", "auto")):
+        with pytest.raises(ConfigError, match=r"memory\.among"):
+            MemorySection("auto", among=among)
+
+
+def test_an_interrupted_search_goes_on_and_another_run_begins_anew(tmp_path: Path) -> None:
+    done: list[None] = []
+
+    def trial() -> Trial:
+        done.append(None)
+        return Trial(Accuracy({(0, 1): (2, 3), (0, 0): (1, 1)}), None, chunk_error=0.25)
+
+    file = tmp_path / "run" / "kept.json"
+    first = KeptTrials(file, {"seed": (0, 1)}, reuse=False).get("fold 0, gru", trial)
+    again = KeptTrials(file, {"seed": (0, 1)}, reuse=True)
+    assert again.get("fold 0, gru", trial) == first == trial()
+    assert again.get("fold 1, gru", trial) == first
+    assert len(done) == 3
+    for reuse, other in ((False, (0, 1)), (True, (0, 2))):
+        KeptTrials(file, {"seed": other}, reuse).get("fold 0, gru", trial)
+    assert len(done) == 5
+    for damaged in ("cut o", '{"settings": {"seed": [0, 2]}, "trials": [1]}'):
+        file.write_text(damaged)
+        KeptTrials(file, {"seed": (0, 2)}, reuse=True).get("fold 0, gru", trial)
+    assert len(done) == 7

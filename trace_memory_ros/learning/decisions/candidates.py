@@ -1,0 +1,150 @@
+"""What competes to be trained, what a trial of it found, and which is taken: of equal ones the simplest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trace_memory_ros.files import atomic
+from trace_memory_ros.measure.accuracy import Accuracy
+
+WORTH_IT = 2.0
+"""Where only errors can be compared, what is less simple has to make them so many times smaller."""
+
+
+class Candidate(NamedTuple):
+    """A memory by its registry name, and how many times as strong as usual the noise over its signatures is."""
+
+    memory: str
+    noise: float = 1.0
+
+    def __str__(self) -> str:
+        return self.memory if self.noise == 1.0 else f"{self.memory}, noise x{self.noise:g}"
+
+
+class Trial(NamedTuple):
+    """Of one training: decisions of the episodes it learned from, of others, and of these after longer delays.
+
+    chunk_error: on the others, for where nothing is decided. What cannot be judged is None.
+    """
+
+    train: Accuracy | None
+    held_out: Accuracy | None
+    longer: Accuracy | None = None
+    chunk_error: float | None = None
+
+    @property
+    def decided(self) -> Accuracy | None:
+        """All decisions of the others together, which candidates are compared by."""
+        parts = [part for part in (self.held_out, self.longer) if part is not None]
+        return Accuracy.pooled(parts) if parts else None
+
+    def __str__(self) -> str:
+        judged = [f"train {self.train}", f"others {self.held_out}"]
+        judged += [f"after longer delays {self.longer}"] if self.longer is not None else []
+        judged += [f"chunk error {self.chunk_error:.3f}"] if self.decided is None and self.chunk_error else []
+        return ", ".join(judged)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain mapping that `from_plain` inverts."""
+        parts = self._asdict()
+        return {name: part.to_plain() if isinstance(part, Accuracy) else part for name, part in parts.items()}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Trial:
+        """What `to_plain` gave. Raises KeyError and ValueError for anything else."""
+        error = data["chunk_error"]
+        train, held_out, longer = (data[name] and Accuracy.from_plain(data[name]) for name in cls._fields[:3])
+        return cls(train, held_out, longer, error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for summaries."""
+        parts = self._asdict()
+        return {name: part.to_dict() if isinstance(part, Accuracy) else part for name, part in parts.items()}
+
+
+class KeptTrials:
+    """Trials in a JSON file by name, so that what was interrupted goes on where it was.
+
+    settings: plain content that they depend on. reuse: whether those in the file count, if they are of these settings.
+    """
+
+    def __init__(self, file: Path, settings: Mapping[str, Any], reuse: bool) -> None:
+        self._file, self._settings = file, json.loads(json.dumps(settings))
+        self._trials: dict[str, Any] = self._read() if reuse else {}
+
+    def get(self, name: str, trial: Callable[[], Trial]) -> Trial:
+        """The trial as kept, or done now and kept."""
+        if name not in self._trials:
+            self._trials[name] = trial().to_plain()
+            content = {"settings": self._settings, "trials": self._trials}
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write(self._file, json.dumps(content, indent=1))
+        return Trial.from_plain(self._trials[name])
+
+    def _read(self) -> dict[str, Any]:
+        """What the file holds; nothing where it is missing, damaged or of other settings."""
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+            trials = {str(name): dict(trial) for name, trial in found["trials"].items()}
+            return trials if found["settings"] == self._settings else {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which candidate is taken, and the trials of those that were tried, the simplest first."""
+
+    chosen: Candidate
+    tried: Mapping[Candidate, Trial]
+
+    def __str__(self) -> str:
+        if self.tried[self.chosen].decided is None:
+            return f"{self.chosen}: none tried halves its chunk error"
+        return f"{self.chosen}: none tried decides more rightly, and it is the simplest"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for summaries."""
+        tried = [{**candidate._asdict(), **trial.to_dict()} for candidate, trial in self.tried.items()]
+        return {**self.chosen._asdict(), "tried": tried}
+
+
+def select(candidates: Iterable[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
+    """Try candidates, the simplest first, until one decides all rightly, and take the best of these.
+
+    Raises ValueError where trials judge nothing.
+    """
+    tried: dict[Candidate, Trial] = {}
+    for candidate in candidates:
+        tried[candidate] = trial(candidate)
+        if all_right(tried[candidate].decided):
+            break
+    decided = {one: found.decided for one, found in tried.items()}
+    if judged := {one: found for one, found in decided.items() if found is not None}:
+        return Selection(most_right(judged), tried)
+    errors = {one: found.chunk_error for one, found in tried.items() if found.chunk_error is not None}
+    if not errors:
+        raise ValueError(
+            "no episode is there to choose a memory by: raise bags.validation (recipe.validation_pairs of a simulated "
+            "task), or name a memory (--memory gru)"
+        )
+    return Selection(list(errors)[simplest(list(errors.values()))], tried)
+
+
+def all_right(found: Accuracy | None) -> bool:
+    """Whether nothing can be better."""
+    return found is not None and found.right == found.count
+
+
+def most_right(found: Mapping[Candidate, Accuracy]) -> Candidate:
+    """That with the largest share of right decisions, of equal ones the first."""
+    return max(found, key=lambda candidate: found[candidate].value)
+
+
+def simplest(errors: Sequence[float]) -> int:
+    """Which of errors, the simplest candidate's first, is the first that is at most `WORTH_IT` times the least."""
+    return next(i for i, error in enumerate(errors) if error <= WORTH_IT * min(errors))

@@ -1,0 +1,103 @@
+"""Which memory a training takes: the memory-first phase of each candidate alone, judged on episodes it did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
+from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Selection, Trial, select
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.engine.optimise import Feed
+from trace_memory_ros.learning.engine.processes import ALONE
+from trace_memory_ros.learning.engine.stage_times import StageTimes
+from trace_memory_ros.learning.fit import keep_memory, new_agent
+from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.run_config import AUTO, RunConfig
+from trace_memory_ros.measure.accuracy import Accuracy
+
+FOLDER = "selection"
+"""Beside a checkpoint: the trials, and the memory of each candidate."""
+
+
+class Planned(NamedTuple):
+    """What a candidate is trained on."""
+
+    design: Design
+    recipe: Recipe
+    data: Data
+
+
+def learn_alone(
+    planned: Planned,
+    judged_on: BatchBuilder | None,
+    seed: int,
+    hardware: Hardware = CPU,
+    longer: bool = False,
+    file: Path | None = None,
+) -> Trial:
+    """The memory-first phase alone, judged on the training decisions and on those of `judged_on`.
+
+    longer: on the latter after the delays of the recipe's last stages too. file: where encoder and memory are kept.
+    """
+    design, recipe, data = planned
+    agent = new_agent(design, data, seed).place(hardware)
+    if not list(agent.memory.parameters()):
+        # Other initial weights change nothing about what it keeps.
+        recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
+    feed = Feed(hardware, ALONE, StageTimes(hardware.wait))
+    model = learn_memory(agent, data.training, data.validation, recipe, seed, lambda _: None, feed=feed).eval()
+    if file is not None:
+        keep_memory(agent, file)
+    held_out = judge(model, judged_on)
+    factors = recipe.memory_first.delay_factors if longer else ()
+    after = [judge(model, judged_on and judged_on.delayed(factor)).accuracy for factor in factors]
+    decided = [found for found in after if found is not None]
+    later = Accuracy.pooled(decided) if decided else None
+    return Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
+
+
+def select_memory(
+    config: RunConfig,
+    episodes: Sequence[str],
+    planned: Callable[[str], Planned],
+    report: Callable[[Candidate, Trial], None],
+    folder: Path,
+    reuse: bool,
+    hardware: Hardware = CPU,
+) -> Selection:
+    """Choose among `config.memory.among` by validation episodes, also after longer delays than theirs.
+
+    episodes: names of all that is learned from. planned: what a memory of a name is trained on. folder: where trials
+    and memories are kept; reuse: take trials that the same run of the same episodes kept there. Held-out episodes are
+    not looked at. Raises ValueError where there is no validation episode.
+    """
+    settings: dict[str, Any] = {"run": config.to_dict(), "episodes": list(episodes)}
+    kept = KeptTrials(folder / "trials.json", settings, reuse)
+
+    def trial(candidate: Candidate) -> Trial:
+        def learn() -> Trial:
+            plan = planned(candidate.memory)
+            file = memory_file(folder, candidate.memory)
+            return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file)
+
+        found = kept.get(candidate.memory, learn)
+        report(candidate, found)
+        return found
+
+    return select([Candidate(name) for name in config.memory.among], trial)
+
+
+def memory_file(folder: Path, memory: str) -> Path:
+    """Where the encoder and the memory of a candidate are kept, for `fit` to go on with."""
+    return folder / f"{memory}.safetensors"
+
+
+def chooses(config: RunConfig) -> bool:
+    """Whether a run is to choose its memory itself."""
+    return config.memory.name == AUTO
