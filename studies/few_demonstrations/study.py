@@ -29,7 +29,9 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.run_config import AUTO
 from trace_memory_ros.learning.selection import Planned, learn_alone
+from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
@@ -60,6 +62,7 @@ class Row:
 
 
 ROWS = {
+    "none": Row("none"),
     "first_frame": Row("first_frame"),
     "gru": Row("gru"),
     "gru+cache": Row("gru+cache"),
@@ -71,6 +74,7 @@ ROWS = {
     "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
     "trace_window_noise_30": Row("trace", WINDOW, 30.0),
     "gru_state_10": Row("gru", None, 1.0, 10.0),
+    AUTO: Row(AUTO),
 }
 
 FOLDED = ("gru", "trace")
@@ -105,6 +109,7 @@ class FewPlan:
         recipe = {"memory_first": asdict(self.recipe.memory_first), "augmentation": asdict(self.recipe.augmentation)}
         sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": recipe}
         sizes |= {"delayed": DELAYED} if self.delays and job.source in TASKS else {}
+        sizes |= {"among": list(LADDER)} if job.row == AUTO else {}
         return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
 
 
@@ -162,7 +167,13 @@ def run(
 
 
 def measure(plan: FewPlan, job: Job) -> Figures:
-    """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by."""
+    """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by.
+
+    That of `auto` is what the job's bags choose, by cross-validation.
+    """
+    if job.row == AUTO:
+        chosen = cross_validated(plan, job)
+        return {**measure(plan, replace(job, row=chosen["memory"])), "cross_validation": chosen}
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
     train = _bags(plan, job, TRAIN, job.bags)
     prepared = _beside(plan, row, recording, train, _bags(plan, job, FRESH, plan.fresh))
@@ -202,17 +213,18 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
     train = _bags(plan, job, TRAIN, job.bags)
     folds = deal_scenes(train.episodes, 0)
 
-    def trial(fold: int, _: Candidate) -> Trial:
+    def trial(fold: int, candidate: Candidate) -> Trial:
         inside = [episode.scene in folds[fold] for episode in train.episodes]
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
-        prepared = _prepared(plan, row, recording, train, chosen)
+        prepared = _prepared(plan, replace(row, memory=candidate.memory), recording, train, chosen)
         planned = Planned(prepared.design, prepared.recipe, prepared.data)
-        return learn_alone(planned, prepared.held_out, job.seed)
+        return learn_alone(planned, prepared.held_out, job.seed, longer=job.row == AUTO)
 
-    found = cross_validate(len(folds), [Candidate(row.memory, row.signature_noise)], trial)
+    names = LADDER if job.row == AUTO else (row.memory,)
+    found = cross_validate(len(folds), [Candidate(name, row.signature_noise) for name in names], trial)
     assert found is not None
-    say(f"{job}: cross-validated {found.accuracy}")
+    say(f"{job}: cross-validated {found.chosen} {found.accuracy}")
     return {**found.to_dict(), "warned": bool(warnings(found.train, found.accuracy))}
 
 
@@ -270,7 +282,14 @@ def tables(figures: Figures) -> Iterator[Table]:
     if later:
         yield table("right decisions after longer delays", ["trained on", "row", *(f"{n}x" for n in LAPS)], later)
     folded = [
-        [where, name, _share(run["cross_validation"]["accuracy"]), _share(found), run["cross_validation"]["warned"]]
+        [
+            where,
+            name,
+            run["cross_validation"]["memory"],
+            _share(run["cross_validation"]["accuracy"]),
+            _share(_together([run])),
+            run["cross_validation"]["warned"],
+        ]
         for where, cell in figures["cells"].items()
         for name, found in cell.items()
         for run in found["seeds"]
@@ -278,7 +297,9 @@ def tables(figures: Figures) -> Iterator[Table]:
     ]
     if folded:
         yield table(
-            "what a training says of itself", ["trained on", "row", "cross-validated", "fresh", "warned"], folded
+            "what a training says of itself",
+            ["trained on", "row", "took", "cross-validated", "fresh", "warned"],
+            folded,
         )
 
 

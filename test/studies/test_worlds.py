@@ -21,6 +21,7 @@ from studies.worlds.plan import Job, WorldPlan
 from studies.worlds.protocol import Interface
 from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation, imitate, play
+from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.signature.naive import signature
 
 SYMBOLS = Interface(4, (4,), 0, 0.0, 0.0, previous_action=True, teacher="says what it sees")
@@ -151,6 +152,20 @@ def test_sums_leave_out_rows_that_lack_a_task(tmp_path: Path) -> None:
     assert figures["tasks"]["RepeatFirstEasy"]["rows"]["gru"]["by_seed"] == [0.75, 0.75]
     shown = list(worlds.tables(figures, "two"))
     assert list(shown[0].columns[3].cells) == ["+0.75", "", "+0.75", ""]
+
+
+def test_auto_is_the_simplest_that_imitates_nearly_as_well_by_task_and_seed(tmp_path: Path) -> None:
+    grid = WorldPlan(tmp_path, ("RepeatFirstEasy", "AutoencodeEasy"), LADDER, 2, 2, "returns")
+    losses = {"none": 1.0, "first_frame": 0.9, "gru": 0.2, "gru+cache": 0.19}
+    scores = {"teacher": 1.0, "none": 0.0, "first_frame": 0.1, "gru": 0.8, "gru+cache": 0.5}
+    for job in grid.jobs():
+        loss = 0.01 if (job.row, job.seed) == ("gru+cache", 1) else losses.get(job.row)
+        if job.task != "AutoencodeEasy" or job.row != "gru":
+            kept = {"scores": [scores[job.row]] * 2, "words": "all"} | ({} if loss is None else {"loss": loss})
+            Store(grid.folder(job)).write("figures", grid.settings(job), kept)
+    first, second = (found["rows"] for found in worlds.figures_of(grid, {})["tasks"].values())
+    assert first["auto"]["taken"] == ["gru", "gru+cache"] and first["auto"]["by_seed"] == [0.8, 0.5]
+    assert "auto" not in second
 
 
 def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:

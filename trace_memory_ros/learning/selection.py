@@ -17,7 +17,7 @@ from trace_memory_ros.learning.engine.processes import ALONE
 from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.fit import keep_memory, new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.recipe import Recipe
+from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.run_config import AUTO, RunConfig
 from trace_memory_ros.measure.accuracy import Accuracy
 
@@ -47,19 +47,28 @@ def learn_alone(
     """
     design, recipe, data = planned
     agent = new_agent(design, data, seed).place(hardware)
+    factors = recipe.memory_first.delay_factors if longer else ()
     if not list(agent.memory.parameters()):
-        # Other initial weights change nothing about what it keeps.
-        recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
+        recipe = replace(recipe, memory_first=_at_once(recipe.memory_first, data.training))
     feed = Feed(hardware, ALONE, StageTimes(hardware.wait))
     model = learn_memory(agent, data.training, data.validation, recipe, seed, lambda _: None, feed=feed).eval()
     if file is not None:
         keep_memory(agent, file)
     held_out = judge(model, judged_on)
-    factors = recipe.memory_first.delay_factors if longer else ()
     after = [judge(model, judged_on and judged_on.delayed(factor)).accuracy for factor in factors]
     decided = [found for found in after if found is not None]
     later = Accuracy.pooled(decided) if decided else None
     return Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
+
+
+def _at_once(first: MemoryFirst, training: BatchBuilder) -> MemoryFirst:
+    """The phase of what keeps the same at any clock and delay, and from any initial weights: one stage, one attempt.
+
+    Where nothing is decided, and errors are compared, of as many steps as others take.
+    """
+    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
+    steps = first.stage_steps * (2 if decided else len(first.clock_factors))
+    return replace(first, clock_factors=first.clock_factors[-1:], delay_factors=(), stage_steps=steps, attempts=1)
 
 
 def select_memory(

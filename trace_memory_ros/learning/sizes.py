@@ -13,8 +13,8 @@ from trace_memory_ros.memory.registry import inner_name
 
 MEMORY = "gru"
 """What is trained where no other is asked for: what held everywhere (docs/how-to/choose-a-memory.md)."""
-LADDER = ("first_frame", "gru", "gru+cache")
-"""What `auto` chooses among, the simplest first: the first look; a summary of all; that beside looks as they were."""
+LADDER = ("none", "first_frame", "gru", "gru+cache")
+"""What `auto` chooses among, the simplest first: nothing, the first look, a summary, that beside looks as they were."""
 WIDTH = 64
 SLOTS = 8
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from trace_memory_ros.files import atomic
 from trace_memory_ros.measure.accuracy import Accuracy
 
-WORTH_IT = 2.0
-"""Where only errors can be compared, what is less simple has to make them so many times smaller."""
+NEARLY_ALL = 0.9
+"""Where only errors can be compared: the share of the best one's gain over the simplest that is as good as all."""
+NOTHING = 0.05
+"""The share of the simplest one's error by which the best has to be better."""
 
 
 class Candidate(NamedTuple):
@@ -104,7 +106,7 @@ class Selection:
 
     def __str__(self) -> str:
         if self.tried[self.chosen].decided is None:
-            return f"{self.chosen}: none tried halves its chunk error"
+            return f"{self.chosen}: what else was tried gains little over it"
         return f"{self.chosen}: none tried decides more rightly, and it is the simplest"
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,5 +148,12 @@ def most_right(found: Mapping[Candidate, Accuracy]) -> Candidate:
 
 
 def simplest(errors: Sequence[float]) -> int:
-    """Which of errors, the simplest candidate's first, is the first that is at most `WORTH_IT` times the least."""
-    return next(i for i, error in enumerate(errors) if error <= WORTH_IT * min(errors))
+    """Which of errors, the simplest candidate's first, gains nearly all that the best gains over the first.
+
+    An error falls to no floor that is known, so that a share of it says little; and of two that imitate alike, the one
+    that has less to go by was seen to drive better (docs/explanation/worlds.md).
+    """
+    gains = [errors[0] - error for error in errors]
+    if max(gains) <= NOTHING * errors[0]:
+        return 0
+    return next(i for i, gain in enumerate(gains) if gain >= NEARLY_ALL * max(gains))
