@@ -200,6 +200,19 @@ def test_the_memory_is_chosen_by_validation_episodes_and_not_trained_again(
     assert all((taken.tensors[name] == load(folder / "out").tensors[name]).all() for name in taken.tensors)
 
 
+def test_where_nothing_is_decided_the_memory_is_chosen_by_its_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bags(tmp_path / "bags", 3, recording(annotated=False))
+    config_file(tmp_path, recording(annotated=False))
+    assert main([*remembering(tmp_path), *AMONG, "--validation", "0.34", "--clock", "every:2"]) == 0
+    said = capsys.readouterr().out
+    assert "validation episodes, gru: train None, others None, chunk error" in said
+    assert "what else was tried gains little over it" in said
+    selection = read_summary(tmp_path / "out").figures["selection"]
+    assert [one["memory"] for one in selection["tried"]] == ["first_frame", "gru"]
+
+
 def test_without_validation_episodes_nothing_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 1
     assert "raise bags.validation" in capsys.readouterr().err
