@@ -27,6 +27,8 @@ CUES = {
 }
 """Ticks for which the goal is shown and the arm held; the first is learned."""
 RECIPE = Imitation(episodes=100, prefix=160, steps=2000, batch_ticks=1664, learning_rate=3e-3)
+WRITES = 30
+"""In the median lesson, by how far the hand moved, as a robot's memory is written: a held arm writes nothing."""
 QUICK = Imitation(episodes=20, prefix=100, steps=60)
 QUICK_TASKS = ("reach",)
 
@@ -57,9 +59,9 @@ def run(
     quick: one task, one seed, few steps and episodes.
     """
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", lambda task: RECIPE, variants)
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", lambda task: RECIPE, variants, WRITES)
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", lambda task: QUICK, variants)
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", lambda task: QUICK, variants, WRITES)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
         return why
     figures = worlds.figures_of(grid, {})

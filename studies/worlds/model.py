@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from studies.worlds.client import Floats, Lessons
 from studies.worlds.path import ObservationPath
 from studies.worlds.protocol import Interface
 from studies.worlds.rows import CONTENT, WIDTH, Row
+from trace_memory_ros.learning.bags.design import choose_clock
 from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
 from trace_memory_ros.memory.layers import mlp
+from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
 from trace_memory_ros.signature.normalise import STD_FLOOR, RunningMoments, Standardiser
 
 HIDDEN = 128
@@ -22,9 +26,13 @@ FITTED = 128
 
 
 class Decided(NamedTuple):
-    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is for the memory's `auxiliary`."""
+    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is for the memory's `auxiliary`.
+
+    due: ticks `(B, T)` at which the memory is written.
+    """
 
     decisions: Tensor
+    due: Tensor
     inputs: MemoryInput
     states: State
     records: WriteRecord
@@ -34,21 +42,24 @@ class WorldPolicy(nn.Module):
     """Observation, whether it is an episode's first, and where the world asks for it the last action; a memory; a head.
 
     The head sees the present content and the memory's vector. Where observations are not symbols, and for signatures,
-    spreads are those of `lessons`; a number that is exactly 0 is not shown, and stays 0.
+    spreads are those of `lessons`; a number that is exactly 0 is not shown, and stays 0. writes: at how many ticks of
+    the median lesson the memory is written, by the length of the path as a robot's is; at all of them where None.
     """
 
-    def __init__(self, row: Row, interface: Interface, lessons: Lessons) -> None:
+    def __init__(self, row: Row, interface: Interface, lessons: Lessons, writes: int | None = None) -> None:
         super().__init__()
         self.interface, self.row = interface, row
         acted = sum(interface.choices) or interface.numbers
         shown = lessons.observations[lessons.mask]
         self.spread = None if np.isin(shown, (0.0, 1.0)).all() else _spread_of_shown(shown)
         self.encoder = mlp(interface.observation + 1 + acted * interface.previous_action, HIDDEN, CONTENT)
+        self.rule = None if writes is None else self._rule(lessons, writes)
         self.xi = self.delta = None
         if row.uses_signature:
             chosen = slice(FITTED)
             path = self._new_path(len(lessons.mask[chosen]))
-            signatures = path.advance(self._along(self._scaled(lessons.observations[chosen])))
+            seen = self._along(self._scaled(lessons.observations[chosen]))
+            signatures = path.advance(seen, self.due(lessons.observations[chosen]))
             self.xi, self.delta = (_spread(part[lessons.mask[chosen]]) for part in signatures)
         self.memory = row.build(self.xi.width if self.xi is not None else 0)
         self.head = mlp(CONTENT + WIDTH, HIDDEN, acted)
@@ -57,10 +68,29 @@ class WorldPolicy(nn.Module):
         """Where the signatures of so many episodes begin; None where there are none."""
         return self._new_path(episodes) if self.xi is not None else None
 
-    def inputs(self, observations: Floats, acted: Floats, first: bool, path: ObservationPath | None) -> MemoryInput:
+    def clocks(self, episodes: int) -> list[UpdateClock]:
+        """Of so many episodes that begin; none where every tick writes."""
+        return [] if self.rule is None else [UpdateClock(self.rule) for _ in range(episodes)]
+
+    def due(self, observations: Floats, clocks: Sequence[UpdateClock] = ()) -> NDArray[np.bool_]:
+        """At which of `observations` `(B, T, W)` the memory is written; without `clocks` they are whole episodes."""
+        if self.rule is None:
+            return np.ones(observations.shape[:2], dtype=bool)
+        clocks = clocks or self.clocks(len(observations))
+        along = self._along(self._scaled(observations))
+        return np.array([[clock.due(at) for at in walked] for clock, walked in zip(clocks, along, strict=True)])
+
+    def inputs(
+        self,
+        observations: Floats,
+        acted: Floats,
+        first: bool,
+        path: ObservationPath | None,
+        due: NDArray[np.bool_] | None = None,
+    ) -> MemoryInput:
         """What the memory is given for `observations` `(B, T, W)` and the actions before them, `(B, T, A)`.
 
-        first: whether the episodes begin here, in which case the first of `acted` are none.
+        first: whether the episodes begin here, in which case the first of `acted` are none. due: ticks that write.
         """
         scaled = self._scaled(observations)
         begins = np.zeros((*scaled.shape[:2], 1), np.float32)
@@ -72,16 +102,17 @@ class WorldPolicy(nn.Module):
         if path is None or self.xi is None or self.delta is None:
             address = (content.new_zeros(*content.shape[:2], 0),) * 2
         else:
-            xi, delta = path.advance(self._along(scaled))
+            xi, delta = path.advance(self._along(scaled), due)
             address = torch.from_numpy(self.xi.apply(xi)), torch.from_numpy(self.delta.apply(delta))
         return MemoryInput(content, *address, content[:, :1].expand_as(content))
 
     def forward(self, observations: Floats, acted: Floats, mask: Tensor) -> Decided:
         """Whole episodes, by the memory's `unroll`."""
-        xs = self.inputs(observations, acted, True, self.path(len(observations)))
-        xs = self.memory.embed(xs)
-        readout, states, records = self.memory.unroll(xs, mask)
-        return Decided(self.decide(xs.content, readout.vector), xs, states, records)
+        due = self.due(observations)
+        xs = self.memory.embed(self.inputs(observations, acted, True, self.path(len(observations)), due))
+        written = mask & torch.from_numpy(due)
+        readout, states, records = self.memory.unroll(xs, written)
+        return Decided(self.decide(xs.content, readout.vector), written, xs, states, records)
 
     def decide(self, content: Tensor, vector: Tensor) -> Tensor:
         """Logits of all parts of an action side by side, or an action scaled to -1 .. 1."""
@@ -122,6 +153,10 @@ class WorldPolicy(nn.Module):
 
     def _new_path(self, episodes: int) -> ObservationPath:
         return ObservationPath(len(self.interface.path) or self.interface.observation, episodes, self.row.window)
+
+    def _rule(self, lessons: Lessons, writes: int) -> ClockRule:
+        along = self._along(self._scaled(lessons.observations))
+        return choose_clock([walked[there] for walked, there in zip(along, lessons.mask, strict=True)], writes)
 
     def _along(self, scaled: Floats) -> Floats:
         return scaled[..., list(self.interface.path)] if self.interface.path else scaled

@@ -33,6 +33,7 @@ class ObservationPath:
         width = self.channels + 1
         self._ticks = 0
         self._start: Array | None = None
+        # At the last write.
         self._last = np.zeros((episodes, signature_size(width, DEPTH)))
         # Where a window may begin: the path from its start and level 2 of the prefixes, oldest tick first.
         self._points = np.zeros((episodes, 0, width))
@@ -43,16 +44,21 @@ class ObservationPath:
         """Length S of a signature."""
         return self._last.shape[1]
 
-    def advance(self, observations: NDArray[np.float32]) -> tuple[Array, Array]:
-        """Go on through `observations` `(B, T, W)`: signatures `(B, T, S)`, and their increments a tick."""
+    def advance(self, observations: NDArray[np.float32], due: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+        """Go on through `observations` `(B, T, W)`: signatures `(B, T, S)`, and their increments since the last write.
+
+        due: ticks `(B, T)` that write, all of them where none are given.
+        """
         held, count = self._points.shape[1], observations.shape[1]
         points = np.concatenate([self._points, self._walked(observations)], axis=1)
         areas = self._prefixes(points)
         now = held + np.arange(count)
         ago = np.zeros_like(now) if self.window is None else np.maximum(now - self.window, 0)
         xi = _between(points, areas, ago, now)
-        before = np.concatenate([self._last[:, None], xi[:, :-1]], axis=1)
-        self._last, self._ticks = xi[:, -1].copy(), self._ticks + count
+        newest = np.broadcast_to(np.arange(1, count + 1), xi.shape[:2]) * (True if due is None else due)
+        newest = np.maximum.accumulate(np.pad(newest, ((0, 0), (1, 0))), axis=1)
+        written = np.concatenate([self._last[:, None], xi], axis=1)[np.arange(len(xi))[:, None], newest]
+        before, self._last, self._ticks = written[:, :-1], written[:, -1].copy(), self._ticks + count
         kept = slice(-self.window, None) if self.window is not None else [0, -1] if held + count > 1 else [0]
         self._points, self._areas = points[:, kept], areas[:, kept]
         return xi, xi - before

@@ -49,7 +49,8 @@ class Job:
 class WorldPlan:
     """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task.
 
-    variants: of a task by name, as the world calls them; the first is learned, all are played.
+    variants: of a task by name, as the world calls them; the first is learned, all are played. writes: see
+    `WorldPolicy`.
     """
 
     out_dir: Path
@@ -60,6 +61,7 @@ class WorldPlan:
     score: str
     recipe_of: Callable[[str], Imitation] = lambda task: Imitation()
     variants: Callable[[str], Mapping[str, str]] = lambda task: {"learned": task}
+    writes: int | None = None
 
     def jobs(self) -> list[Job]:
         """All trainings: whole seeds first, and whole tasks of them, so that a task's rows can be compared."""
@@ -79,6 +81,7 @@ class WorldPlan:
             found["variants"] = dict(variants)
         if job.row != TEACHER:
             found |= {"row": asdict(ROWS[job.row]), "recipe": asdict(self.recipe_of(job.task))}
+            found |= {} if self.writes is None else {"writes": self.writes}
         return found
 
     def folder(self, job: Job) -> Path:
@@ -152,7 +155,8 @@ def _scores(judged: Mapping[str, Sequence[float]]) -> Figures:
 def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job) -> Figures:
     begun = time.process_time()
     torch.manual_seed(job.seed)
-    policy = WorldPolicy(ROWS[job.row], world.describe(_learned(plan, job.task)), lessons(job.task))
+    words = world.describe(_learned(plan, job.task))
+    policy = WorldPolicy(ROWS[job.row], words, lessons(job.task), plan.writes)
     progress = imitate(policy, lessons(job.task), plan.recipe_of(job.task), job.seed)
     learned = time.process_time()
     seeds = range(FIRST_SEED, FIRST_SEED + plan.episodes)

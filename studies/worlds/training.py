@@ -83,7 +83,7 @@ def _losses(policy: WorldPolicy, lessons: Lessons, rows: np.ndarray, ticks: int)
     decided = policy(observations, before, mask)
     taught = torch.from_numpy(actions)[mask]
     imitation = policy.loss(decided.decisions[mask], taught)
-    added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, mask)
+    added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, decided.due)
     loss = imitation + sum((Recipe().weight_of(name) * value for name, value in added.items()), torch.zeros(()))
     with torch.no_grad():
         found = torch.from_numpy(policy.chosen(decided.decisions[mask]))
@@ -102,16 +102,17 @@ class Played(NamedTuple):
 
 @torch.inference_mode()
 def play(policy: WorldPolicy, world: World, task: str, seeds: Sequence[int]) -> Played:
-    """Closed loop, episodes side by side: every step is one `Memory.step` of each episode's own state."""
+    """Closed loop, episodes side by side: every step is one `Memory.step` of each episode's own state and clock."""
     policy.eval()
     observation, count = world.begin(task, seeds), len(seeds)
-    state, path = policy.memory.initial_state(count), policy.path(count)
+    state, path, clocks = policy.memory.initial_state(count), policy.path(count), policy.clocks(count)
     acted = np.zeros((count, len(policy.interface.choices) or policy.interface.numbers), np.float32)
     returns, successes, steps = np.zeros(count), np.zeros(count, bool), np.zeros(count, int)
     running, first = np.ones(count, bool), True
     while running.any():
-        xs = policy.inputs(observation[:, None], acted[:, None], first, path).at(0)
-        readout, state, _ = policy.memory.step(xs, state, torch.from_numpy(running))
+        due = policy.due(observation[:, None], clocks)
+        xs = policy.inputs(observation[:, None], acted[:, None], first, path, due).at(0)
+        readout, state, _ = policy.memory.step(xs, state, torch.from_numpy(running & due[:, 0]))
         acted, first = policy.chosen(policy.decide(xs.content, readout.vector)), False
         outcome = world.act(acted)
         returns += outcome.rewards

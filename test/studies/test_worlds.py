@@ -58,12 +58,14 @@ def test_signatures_are_those_of_the_path_of_observations_and_time(window: int |
     np.testing.assert_allclose(delta.cumsum(axis=1), xi, atol=1e-12)
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
 @pytest.mark.parametrize("window", [None, 2, 5])
-def test_a_path_may_be_given_in_pieces(window: int | None) -> None:
+def test_a_path_may_be_given_in_pieces(window: int | None, share: float) -> None:
     seen = np.random.default_rng(2).normal(size=(2, 12, 8)).astype(np.float32)
-    whole = ObservationPath(8, 2, window).advance(seen)
     path = ObservationPath(8, 2, window)
-    pieces = [path.advance(seen[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 12))]
+    due = np.random.default_rng(3).random((2, 12)) < share
+    whole = ObservationPath(8, 2, window).advance(seen, due)
+    pieces = [path.advance(seen[:, a:b], due[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 12))]
     for at_once, parts in zip(whole, zip(*pieces, strict=True), strict=True):
         np.testing.assert_allclose(np.concatenate(parts, axis=1), at_once, atol=1e-12)
 
@@ -85,12 +87,17 @@ class Replayed(World):
         return Outcome(shown, np.full(count, 0.5), np.full(count, last), np.full(count, tick == 2))
 
 
-@pytest.mark.parametrize("row", ["none", "first_frame", "last_k", "gru", "trace", "trace+window", "elmur", "prism"])
-@pytest.mark.parametrize(("interface", "made"), [(SYMBOLS, symbol_lessons), (NUMBERS, number_lessons)])
-def test_closed_loop_decides_what_the_scan_decides(row: str, interface: Interface, made) -> None:
+@pytest.mark.parametrize(
+    "row", ["none", "first_frame", "last_k", "gru", "gru+cache", "trace", "trace+window", "elmur", "prism"]
+)
+@pytest.mark.parametrize(
+    ("interface", "made", "writes"),
+    [(SYMBOLS, symbol_lessons, None), (NUMBERS, number_lessons, None), (NUMBERS, number_lessons, 3)],
+)
+def test_closed_loop_decides_what_the_scan_decides(row: str, interface: Interface, made, writes: int | None) -> None:
     torch.manual_seed(0)
     lessons = made(4, 7)
-    policy = WorldPolicy(ROWS[row], interface, lessons).eval()
+    policy = WorldPolicy(ROWS[row], interface, lessons, writes).eval()
     world = Replayed(lessons.observations)
     played = play(policy, world, "any", range(4))
     acted = np.stack(world.acted, axis=1)
@@ -100,6 +107,21 @@ def test_closed_loop_decides_what_the_scan_decides(row: str, interface: Interfac
     scanned = policy.chosen(decided.decisions.flatten(0, 1)).reshape(acted.shape)
     np.testing.assert_allclose(acted, scanned, atol=1e-4)
     assert (played.returns, played.successes, played.steps) == ([3.5] * 4, [True] * 4, [7] * 4)
+
+
+def test_an_arm_that_is_held_writes_nothing_however_long() -> None:
+    lessons = number_lessons(4, 9)
+    policy = WorldPolicy(ROWS["trace"], NUMBERS, lessons, writes=4).eval()
+    moved = policy.due(lessons.observations)
+    assert moved[:, 0].all() and 2 <= moved.sum(axis=1).mean() <= 6
+    held = np.repeat(lessons.observations, [1, 1, 30, 1, 1, 1, 1, 1, 1], axis=1)
+    due = policy.due(held)
+    np.testing.assert_array_equal(np.delete(due, np.s_[3:32], axis=1), moved)
+    assert not due[:, 3:32].any()
+    # Increments add up between writes, too.
+    xi, delta = ObservationPath(2, 4).advance(lessons.observations[..., [0, 2]], moved)
+    for row in range(4):
+        np.testing.assert_allclose(delta[row, moved[row]].cumsum(axis=0), xi[row, moved[row]], atol=1e-12)
 
 
 def test_what_the_teacher_does_is_learned_and_what_it_cannot_show_is_not() -> None:
