@@ -106,9 +106,11 @@ class WorldPolicy(nn.Module):
             address = torch.from_numpy(self.xi.apply(xi)), torch.from_numpy(self.delta.apply(delta))
         return MemoryInput(content, *address, content[:, :1].expand_as(content))
 
-    def forward(self, observations: Floats, acted: Floats, mask: Tensor) -> Decided:
-        """Whole episodes, by the memory's `unroll`."""
-        due = self.due(observations)
+    def forward(
+        self, observations: Floats, acted: Floats, mask: Tensor, due: NDArray[np.bool_] | None = None
+    ) -> Decided:
+        """Whole episodes, by the memory's `unroll`. due: what `due` said of them, if it was asked before."""
+        due = self.due(observations) if due is None else due
         xs = self.memory.embed(self.inputs(observations, acted, True, self.path(len(observations)), due))
         written = mask & torch.from_numpy(due)
         readout, states, records = self.memory.unroll(xs, written)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from studies.worlds.client import Lessons, World
@@ -56,7 +57,7 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
     torch.manual_seed(seed)
     optimiser = torch.optim.AdamW(policy.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, recipe.rate_at)
-    log = []
+    log, due = [], policy.due(lessons.observations)
     policy.train()
     for step in range(recipe.steps):
         policy.memory.anneal((step + 1) / recipe.steps)
@@ -65,7 +66,7 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
             ticks = round(math.exp(rng.uniform(math.log(min(recipe.shortest, ticks)), math.log(ticks))))
         episodes = min(max(recipe.batch_ticks // ticks, 1), recipe.most, len(lessons.mask))
         rows = rng.choice(len(lessons.mask), episodes, replace=False)
-        loss, progress = _losses(policy, lessons, rows, ticks)
+        loss, progress = _losses(policy, lessons, due[rows, :ticks], rows)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(policy.parameters(), recipe.gradient_clip)
@@ -75,12 +76,15 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
     return Progress(*np.mean(log[-max(recipe.steps // 10, 1) :], axis=0).tolist())
 
 
-def _losses(policy: WorldPolicy, lessons: Lessons, rows: np.ndarray, ticks: int) -> tuple[torch.Tensor, Progress]:
-    mask = torch.from_numpy(lessons.mask[rows, :ticks])
+def _losses(
+    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: np.ndarray
+) -> tuple[torch.Tensor, Progress]:
+    """Of the lessons `rows`, as many ticks of them as `due` has."""
+    mask = torch.from_numpy(lessons.mask[rows, : due.shape[1]])
     mask = mask[:, : int(mask.sum(dim=1).max())]
     observations, actions = (part[rows, : mask.shape[1]] for part in (lessons.observations, lessons.actions))
     before = np.concatenate([np.zeros_like(actions[:, :1]), actions[:, :-1]], axis=1)
-    decided = policy(observations, before, mask)
+    decided = policy(observations, before, mask, due[:, : mask.shape[1]])
     taught = torch.from_numpy(actions)[mask]
     imitation = policy.loss(decided.decisions[mask], taught)
     added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, decided.due)

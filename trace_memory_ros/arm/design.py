@@ -93,7 +93,7 @@ def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_memory(config: RunConfig, name: str) -> RunConfig:
     """The configuration with a memory that it did not name, with its matched options."""
-    return replace(config, memory=replace(config.memory, name=name, options=MATCHED.get(name, {})))
+    return config.with_memory(name, MATCHED.get(name, {}))
 
 
 def design_of(config: RunConfig) -> Design:

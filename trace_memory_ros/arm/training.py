@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_out_scenarios, run_episodes
 from trace_memory_ros.arm.demonstrations import collect_splits
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of, of_memory
-from trace_memory_ros.learning.build import Design, Pairs, prepare, with_features
+from trace_memory_ros.learning.build import Pairs, prepare, with_features
 from trace_memory_ros.learning.decisions.candidates import Candidate, Selection, Trial
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import RunConfig, resolve
-from trace_memory_ros.learning.selection import FOLDER, Planned, chooses, memory_file, select_memory
+from trace_memory_ros.learning.selection import FOLDER, Planned, memory_file, select_memory
 from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.observation.config import ObservationConfig
 
 
 def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Collect, train, save, check in closed loop; returns the figures written to the summary."""
     asked = resolve(arm_defaults(task, given), {**given, "task": task})
+    # What is seen does not depend on the memory.
+    seen = design_of(of_memory(asked, asked.memory.candidates[0])).observation
     name = checkpoint_name(task, asked.memory.name, asked.policy.family)
     folder: Path = args.out or Path("out/train") / f"{name}_{asked.seed}"
     selected = None
     with args.group.first_before_others():
         if args.group.writes:
             claim_folder(folder, args.resume)
-        if chooses(asked):
-            selected = _select(args, task, asked, folder)
+        pairs = _demonstrations(args, task, asked.recipe, seen)
+        if asked.memory.chosen:
+            selected = _select(args, pairs, asked, folder)
         config = asked if selected is None else of_memory(asked, selected.chosen.memory)
         if args.group.writes:
             config.write(folder)
-        design, recipe, data = _planned(args, task, config)
+        design, recipe, data = _planned(args, pairs, config)
     learned = memory_file(folder / FOLDER, config.memory.name) if selected else None
     how: dict[str, Any] = dict(hardware=args.hardware, group=args.group, memory_file=learned)
     fitted = fit_shown(config, design, recipe, data, folder, args.resume, **how)
@@ -51,11 +55,11 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     return figures
 
 
-def _select(args: argparse.Namespace, task: str, config: RunConfig, folder: Path) -> Selection:
+def _select(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig, folder: Path) -> Selection:
     """Choose the memory by validation pairs; says what each candidate decided."""
 
     def planned(name: str) -> Planned:
-        return _planned(args, task, of_memory(config, name))
+        return _planned(args, pairs, of_memory(config, name))
 
     def report(candidate: Candidate, found: Trial) -> None:
         console.print(f"validation episodes, {candidate}: {found}", highlight=False, markup=False, soft_wrap=True)
@@ -66,19 +70,19 @@ def _select(args: argparse.Namespace, task: str, config: RunConfig, folder: Path
     return selected
 
 
-def _planned(args: argparse.Namespace, task: str, config: RunConfig) -> Planned:
+def _planned(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig) -> Planned:
     """What the configuration asks for, and what it is trained on."""
     design, recipe = design_of(config), config.recipe
-    data = prepare(design, *_demonstrations(args, task, recipe, design))
+    data = prepare(design, *pairs)
     return Planned(design, recipe, with_features(data, design, recipe.augmentation, args.features))
 
 
-def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, design: Design) -> list[Pairs]:
+def _demonstrations(args: argparse.Namespace, task: str, recipe: Recipe, seen: ObservationConfig) -> list[Pairs]:
     """Pairs of the training, validation and held-out splits."""
     with bar() as shown:
         row = shown.add_task("demonstrations (pairs)", total=len(recipe.all_seeds))
         pairs = []
-        for pair in collect_splits(task, recipe, design.observation, args.demos, args.workers):
+        for pair in collect_splits(task, recipe, seen, args.demos, args.workers):
             pairs.append(pair)
             shown.advance(row)
     return recipe.by_split(pairs)

@@ -30,7 +30,7 @@ from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
 from trace_memory_ros.learning.selection import FOLDER as SELECTION
-from trace_memory_ros.learning.selection import Planned, chooses, memory_file, select_memory
+from trace_memory_ros.learning.selection import Planned, memory_file, select_memory
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import write_summary
 from trace_memory_ros.moments.words import figures as moment_figures
@@ -48,7 +48,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         data, failed = _decode(args, recording)
         # Processes after the first take the trials that it kept.
         folded = _fold(args, data, recording, asked, given, folder)
-        selected = None if folded or not chooses(asked) else _select(args, data, recording, asked, given, folder)
+        selected = None if folded or not asked.memory.chosen else _select(args, data, recording, asked, given, folder)
     candidate = folded.chosen if folded else selected.chosen if selected else None
     named = asked if candidate is None else of_memory(asked, candidate.memory)
     plan = prepare_run(data, recording, named, given, folded)

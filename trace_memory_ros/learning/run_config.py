@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,16 @@ class MemorySection:
             raise ConfigError(f"memory.among = {list(self.among)}: give the names of at least one memory")
         require_int(self.width, "memory.width", 1)
         require_int(self.slots, "memory.slots", 1)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether training chooses the memory."""
+        return self.name == AUTO
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Names of what may be trained: its own, or what `auto` chooses among."""
+        return self.among if self.chosen else (self.name,)
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,10 @@ class RunConfig:
     def rule(self) -> ClockRule | None:
         """The update clock's rule."""
         return None if self.clock is None else rule_from_dict(self.clock)
+
+    def with_memory(self, name: str, options: Mapping[str, Any]) -> RunConfig:
+        """The same of another memory, as wide and with as many slots."""
+        return replace(self, memory=replace(self.memory, name=name, options=options))
 
     def to_dict(self) -> Values:
         """Plain mapping; `resolve` takes it back."""

@@ -18,7 +18,7 @@ from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.fit import keep_memory, new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.run_config import AUTO, RunConfig
+from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FOLDER = "selection"
@@ -80,7 +80,7 @@ def select_memory(
     reuse: bool,
     hardware: Hardware = CPU,
 ) -> Selection:
-    """Choose among `config.memory.among` by validation episodes, also after longer delays than theirs.
+    """Choose among `config.memory.candidates` by validation episodes, also after longer delays than theirs.
 
     episodes: names of all that is learned from. planned: what a memory of a name is trained on. folder: where trials
     and memories are kept; reuse: take trials that the same run of the same episodes kept there. Held-out episodes are
@@ -99,14 +99,9 @@ def select_memory(
         report(candidate, found)
         return found
 
-    return select([Candidate(name) for name in config.memory.among], trial)
+    return select([Candidate(name) for name in config.memory.candidates], trial)
 
 
 def memory_file(folder: Path, memory: str) -> Path:
     """Where the encoder and the memory of a candidate are kept, for `fit` to go on with."""
     return folder / f"{memory}.safetensors"
-
-
-def chooses(config: RunConfig) -> bool:
-    """Whether a run is to choose its memory itself."""
-    return config.memory.name == AUTO

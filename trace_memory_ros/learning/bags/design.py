@@ -147,7 +147,7 @@ def of_memory(config: RunConfig, name: str) -> RunConfig:
     """The configuration with a memory that it did not name, with what is usual for that one."""
     if name == config.memory.name:
         return config
-    return replace(config, memory=replace(config.memory, name=name, options=memory_options(name)))
+    return config.with_memory(name, memory_options(name))
 
 
 def options_of(config: RunConfig) -> BagOptions:

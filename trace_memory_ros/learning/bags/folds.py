@@ -15,7 +15,7 @@ from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials
 from trace_memory_ros.learning.decisions.cross_validation import CrossValidation, cross_validate
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.run_config import NONE, BagsSection, RunConfig
-from trace_memory_ros.learning.selection import Planned, chooses, learn_alone
+from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.memory.base import Memory
 
@@ -31,7 +31,8 @@ def should_fold(data: BagData, config: RunConfig) -> bool:
     bags = config.bags or BagsSection()
     tells = len(data.labels) > 1 or (not data.labels and bags.decisions != NONE)
     few = tells and held_out_decisions(data, bags) < LEAST
-    return few and bags.cross_validation and any(list(_memory(config, name).parameters()) for name in _names(config))
+    learned = (list(_memory(config, name).parameters()) for name in config.memory.candidates)
+    return few and bags.cross_validation and any(learned)
 
 
 def candidates(config: RunConfig, given: Mapping[str, Any]) -> list[Candidate]:
@@ -39,7 +40,7 @@ def candidates(config: RunConfig, given: Mapping[str, Any]) -> list[Candidate]:
     strong = strengths(config.bags or BagsSection(), given)
     return [
         Candidate(name, noise)
-        for name in _names(config)
+        for name in config.memory.candidates
         for noise in (strong if _memory(config, name).uses_signature else (1.0,))
     ]
 
@@ -75,7 +76,7 @@ def cross_validate_run(
         if not plan.labels:
             return Trial(None, None)
         planned = Planned(plan.design, with_noise(plan.recipe, candidate.noise), plan.data)
-        return learn_alone(planned, plan.data.held_out, config.seed, hardware, longer=chooses(config))
+        return learn_alone(planned, plan.data.held_out, config.seed, hardware, longer=config.memory.chosen)
 
     def shown(fold: int, candidate: Candidate) -> Trial:
         found = kept.get(f"fold {fold}, {candidate}", partial(trial, fold, candidate))
@@ -83,10 +84,6 @@ def cross_validate_run(
         return found
 
     return cross_validate(len(folds), candidates(config, given), shown) if folds else None
-
-
-def _names(config: RunConfig) -> tuple[str, ...]:
-    return config.memory.among if chooses(config) else (config.memory.name,)
 
 
 def _memory(config: RunConfig, name: str) -> Memory:
