@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,18 +29,21 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
-from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.run_config import AUTO
+from trace_memory_ros.learning.selection import Planned, learn_alone
+from trace_memory_ros.learning.sizes import LADDER
 
 TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
+CHOICES = (*ROWS, AUTO, ORACLE)
+"""`auto` is what `trace-memory train` takes by validation scenes: of each seed, one of the rows of its candidates."""
 DELAYED = 4
 """Scenes of each longer delay."""
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +63,11 @@ class TasksPlan(Plan):
         return replace(usual, pairs=self.scenes, held_out_pairs=self.pairs, memory_first=first)
 
     def trained_by(self, run: Run) -> object:
-        """Mechanism and recipe; the oracle has none."""
+        """Mechanism and recipe; the oracle has none, and `auto` those of its candidates."""
         if run.row == ORACLE:
             return [SCHEMA]
+        if run.row == AUTO:
+            return [self.trained_by(replace(run, row=name)) for name in LADDER]
         design = row_design(run.row)
         return [
             SCHEMA,
@@ -87,9 +93,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_names(parser, "--task", TASKS, "tasks")
     parser.add_argument(
         "--rows",
-        type=options.names_of((*ROWS, ORACLE)),
+        type=options.names_of(CHOICES),
         default=(*CONTROLS, ORACLE),
-        help=f"rows, by comma, of {', '.join((*ROWS, ORACLE))} (default: the controls and the oracle)",
+        help=f"rows, by comma, of {', '.join(CHOICES)} (default: the controls and the oracle)",
     )
     options.add_counts(parser, scenes=(60, "training scenes"), held_out=(12, "held-out scenes"))
     parser.add_argument("--delays", action="store_true", help=f"ask memories after {LAPS} laps round the stations too")
@@ -125,8 +131,9 @@ def run(
         out_dir=out_dir,
         demos=demos,
     )
-    if not report:
-        do(partial(carry_out, plan), plan.runs(), plan.run_folder, workers)
+    for chosen in () if report else (False, True):
+        jobs = [run for run in plan.runs() if (run.row == AUTO) == chosen]
+        do(partial(carry_out, plan), jobs, plan.run_folder, workers)
     return {
         "seeds": len(plan.seeds),
         "training_scenes": scenes,
@@ -140,7 +147,7 @@ def run(
 
 def carry_out(plan: TasksPlan, run: Run, store: Store) -> str:
     """Train and measure one run, unless its figures are kept; returns words about it."""
-    measured = drive if run.row == ORACLE else measure
+    measured = {ORACLE: drive, AUTO: take}.get(run.row, measure)
     figures = store.get("figures", plan.settings(), lambda: measured(plan, run))
     right = [verdict for episode in figures["right"] for verdict in episode if verdict is not None]
     return f"{sum(right)} of {len(right)} decisions right"
@@ -158,6 +165,20 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
     return {"right": right, "steps": 0}
 
 
+def take(plan: TasksPlan, run: Run) -> Figures:
+    """The figures of the candidate that `auto` takes; those that have none yet are trained, the simplest first."""
+    found: dict[str, Figures] = {}
+
+    def trial(candidate: Candidate) -> Trial:
+        one = replace(run, row=candidate.memory)
+        store = Store(plan.run_folder(one))
+        found[one.row] = store.get("figures", plan.settings(), lambda: measure(plan, one))
+        return Trial.from_plain(found[one.row]["trial"])
+
+    taken = select([Candidate(name) for name in LADDER], trial).chosen.memory
+    return {**found[taken], "taken": taken}
+
+
 def measure(plan: TasksPlan, run: Run) -> Figures:
     """Right decisions of each held-out episode, None where all twins answer alike, after the memory-first phase."""
     design, recipe = row_design(run.row), plan.recipe_of(run.task)
@@ -167,27 +188,25 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
     asked = [held_out, *(delayed_scenes(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ()))]
     data = build.prepare(design, training, validation, [scene for scenes in asked for scene in scenes])
     assert data.held_out is not None
-    agent = new_agent(design, data, run.seed)
-    log: list[Progress] = []
-    if list(agent.memory.parameters()):
-        model = learn_memory(agent, data.training, data.validation, recipe, run.seed, log.append)
-    else:
-        # Nothing to discover: the head alone learns the mean, at the final clock.
-        alone = replace(recipe, memory_first=replace(recipe.memory_first, clock_factors=(1.0,), delay_factors=()))
-        model = learn_memory(agent, data.training, data.validation, alone, run.seed, log.append)
-    model.eval()
+    alone = learn_alone(Planned(design, recipe, data), data.validation, run.seed, longer=True)
     scenes = iter(range(data.held_out.data.pairs))
     right, *later = (
         [
             [None if torch.isnan(verdict) else int(verdict) for verdict in episode]
             for scene in islice(scenes, len(some))
-            for episode in decisions_right(model, data.held_out, scene)
+            for episode in decisions_right(alone.model, data.held_out, scene)
         ]
         for some in asked
     )
-    parameters = sum(p.numel() for p in agent.memory.parameters())
-    figures = {"right": right, "delayed": dict(zip(map(str, LAPS), later, strict=False))}
-    return {**figures, "steps": log[-1].step, "parameters": parameters, "state_bytes": agent.memory.state_bytes}
+    memory = alone.agent.memory
+    return {
+        "right": right,
+        "delayed": dict(zip(map(str, LAPS), later, strict=False)),
+        "trial": alone.trial.to_plain(),
+        "steps": alone.last.step,
+        "parameters": sum(p.numel() for p in memory.parameters()),
+        "state_bytes": memory.state_bytes,
+    }
 
 
 def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
@@ -202,7 +221,7 @@ def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
     figures: Figures = {"runs": len(found), **_shares([episode for one in found for episode in one["right"]])}
     for laps in found[0].get("delayed", {}) if found else ():
         figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
-    return figures
+    return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row == AUTO else {})
 
 
 def _shares(verdicts: Iterable[Sequence[int | None]]) -> Figures:
@@ -227,6 +246,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
                 [row, *(_cell(tasks[task][row].get(delay, {}).get("decisions")) for task in tasks)] for row in rows
             ]
             yield table(f"right decisions after {delay} the trained delay", ["memory", *tasks], cells)
+    yield from (f"{task}: auto took {_counted(tasks[task][AUTO]['taken'])}" for task in tasks if AUTO in rows)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 
@@ -237,6 +257,10 @@ def chance(task: str, name: str) -> float:
         return 1 / len(twins)
     asked = [answers for answers in zip(*twins, strict=True) if len(set(answers)) > 1]
     return sum(max(map(answers.count, answers)) / len(twins) for answers in asked) / len(asked)
+
+
+def _counted(taken: Figures) -> str:
+    return ", ".join(f"{name} ({seeds})" for name, seeds in taken.items()) or "nothing yet"
 
 
 def _cell(found: Figures | None) -> str:

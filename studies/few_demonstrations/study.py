@@ -25,10 +25,7 @@ from trace_memory_ros.learning.decisions.branch_accuracy import judge
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
-from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.run_config import AUTO
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import LADDER
@@ -177,34 +174,34 @@ def measure(plan: FewPlan, job: Job) -> Figures:
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
     train = _bags(plan, job, TRAIN, job.bags)
     prepared = _beside(plan, row, recording, train, _bags(plan, job, FRESH, plan.fresh))
-    design, data, recipe = prepared.design, prepared.data, prepared.recipe
-    log: list[Progress] = []
     begun = time.process_time()
-    agent = new_agent(design, data, job.seed)
-    if not list(agent.memory.parameters()):
-        recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
-    model = learn_memory(agent, data.training, None, recipe, job.seed, log.append).eval()
+    alone = learn_alone(planned(prepared), prepared.held_out, job.seed)
     spent = time.process_time() - begun
     with torch.no_grad():
-        decided = judge(model, data.held_out)
         later = {
-            str(laps): judge(model, _beside(plan, row, recording, train, bags).data.held_out).accuracy
+            str(laps): judge(alone.model, _beside(plan, row, recording, train, bags).data.held_out).accuracy
             for laps, bags in (_delayed(plan, job) if plan.delays and job.source in TASKS else ())
         }
-    assert decided.accuracy is not None
-    probe = probe_address(model, agent.memory, data.training, recipe)
+    decided, trained, last = alone.trial.held_out, alone.trial.train, alone.last
+    assert decided is not None
+    probe = probe_address(alone.model, alone.agent.memory, prepared.data.training, prepared.recipe)
     return {
-        "right": decided.accuracy.right,
-        "count": decided.accuracy.count,
+        "right": decided.right,
+        "count": decided.count,
         "delays": {laps: {"right": a.right, "count": a.count} for laps, a in later.items() if a is not None},
-        "chunk_error": decided.chunk_error,
-        "train": str(log[-1].train_branch_accuracy),
-        "steps": log[-1].step,
-        "attempts": log[-1].attempt,
+        "chunk_error": alone.trial.chunk_error,
+        "train": str(trained),
+        "steps": last.step,
+        "attempts": last.attempt,
         "cpu_s": spent,
         "address_probe": None if probe is None else probe.to_dict(),
-        "warned": bool(warnings(log[-1].train_branch_accuracy, None, probe)),
+        "warned": bool(warnings(trained, None, probe)),
     }
+
+
+def planned(prepared: Prepared) -> Planned:
+    """What the memory-first phase needs of it."""
+    return Planned(prepared.design, prepared.recipe, prepared.data)
 
 
 def cross_validated(plan: FewPlan, job: Job) -> Figures:
@@ -218,8 +215,7 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
         prepared = _prepared(plan, replace(row, memory=candidate.memory), recording, train, chosen)
-        planned = Planned(prepared.design, prepared.recipe, prepared.data)
-        return learn_alone(planned, prepared.held_out, job.seed, longer=job.row == AUTO)
+        return learn_alone(planned(prepared), prepared.held_out, job.seed, longer=job.row == AUTO).trial
 
     names = LADDER if job.row == AUTO else (row.memory,)
     found = cross_validate(len(folds), [Candidate(name, row.signature_noise) for name in names], trial)

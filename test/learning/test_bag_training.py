@@ -124,7 +124,7 @@ def test_the_simplest_memory_that_holds_the_cue_is_taken(annotated: Prepared) ->
 
     def trial(candidate: Candidate) -> Trial:
         design = replace(annotated.design, memory=candidate.memory, options={})
-        return learn_alone(Planned(design, recipe, annotated.data), annotated.held_out, 0, longer=True)
+        return learn_alone(Planned(design, recipe, annotated.data), annotated.held_out, 0, longer=True).trial
 
     # The cue is in the first pictures, and gone at the decision.
     selection = select([Candidate(name) for name in ("none", "first_frame", "gru")], trial)

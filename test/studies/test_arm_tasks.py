@@ -11,6 +11,8 @@ from studies.arm_tasks import study
 from studies.grid import Run, Store
 from trace_memory_ros.arm.sim.names import WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.learning.decisions.candidates import Trial
+from trace_memory_ros.measure.accuracy import Accuracy
 
 CALL = {"scenes": 2, "held_out": 1, "seeds": 1, "workers": 0, "demos": Path("nowhere")}
 
@@ -51,6 +53,23 @@ def test_memories_may_be_asked_after_longer_delays(tmp_path: Path, monkeypatch: 
     *_, short, long = study.tables(figures)
     assert (short.title, long.title) == tuple(f"right decisions after {n}x the trained delay" for n in (4, 16))
     assert list(long.columns[1].cells) == ["0.50 (1/2), 0.09 to 0.91"]
+
+
+def test_auto_is_the_simplest_candidate_that_no_other_outdoes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_validation = {"none": 1, "first_frame": 3, "gru": 3, "gru+cache": 2}
+    measured: list[str] = []
+
+    def measure(_: study.TasksPlan, run: Run) -> dict[str, object]:
+        measured.append(run.row)
+        trial = Trial(None, Accuracy.of(on_validation[run.row], 4))
+        return {"right": [[int(run.row == "first_frame")]], "steps": 5, "trial": trial.to_plain()}
+
+    monkeypatch.setattr(study, "measure", measure)
+    figures = study.run(tmp_path, True, ("when",), ("gru", "auto"), **CALL)
+    assert measured == ["gru", "none", "first_frame", "gru+cache"], "each once"
+    found = figures["tasks"]["when"]
+    assert (found["auto"]["decisions"]["right"], found["gru"]["decisions"]["right"]) == (1, 0)
+    assert list(study.tables(figures))[-1] == "when: auto took first_frame (1)"
 
 
 def test_memories_are_asked_about_held_out_scenes_with_more_laps(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
@@ -18,6 +21,7 @@ from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.fit import keep_memory, new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.measure.accuracy import Accuracy
 
@@ -33,6 +37,15 @@ class Planned(NamedTuple):
     data: Data
 
 
+class Alone(NamedTuple):
+    """What the memory-first phase alone gave. model: memory and auxiliary head, which decide. last: of its log."""
+
+    agent: Agent
+    model: AuxiliaryHead
+    last: Progress
+    trial: Trial
+
+
 def learn_alone(
     planned: Planned,
     judged_on: BatchBuilder | None,
@@ -40,7 +53,7 @@ def learn_alone(
     hardware: Hardware = CPU,
     longer: bool = False,
     file: Path | None = None,
-) -> Trial:
+) -> Alone:
     """The memory-first phase alone, judged on the training decisions and on those of `judged_on`.
 
     longer: on the latter after the delays of the recipe's last stages too. file: where encoder and memory are kept.
@@ -50,15 +63,16 @@ def learn_alone(
     factors = recipe.memory_first.delay_factors if longer else ()
     if not list(agent.memory.parameters()):
         recipe = replace(recipe, memory_first=_at_once(recipe.memory_first, data.training))
-    feed = Feed(hardware, ALONE, StageTimes(hardware.wait))
-    model = learn_memory(agent, data.training, data.validation, recipe, seed, lambda _: None, feed=feed).eval()
+    feed, log = Feed(hardware, ALONE, StageTimes(hardware.wait)), deque[Progress](maxlen=1)
+    model = learn_memory(agent, data.training, data.validation, recipe, seed, log.append, feed=feed).eval()
     if file is not None:
         keep_memory(agent, file)
     held_out = judge(model, judged_on)
     after = [judge(model, judged_on and judged_on.delayed(factor)).accuracy for factor in factors]
     decided = [found for found in after if found is not None]
     later = Accuracy.pooled(decided) if decided else None
-    return Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
+    trial = Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
+    return Alone(agent, model, log[-1], trial)
 
 
 def _at_once(first: MemoryFirst, training: BatchBuilder) -> MemoryFirst:
@@ -93,7 +107,7 @@ def select_memory(
         def learn() -> Trial:
             plan = planned(candidate.memory)
             file = memory_file(folder, candidate.memory)
-            return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file)
+            return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file).trial
 
         found = kept.get(candidate.memory, learn)
         report(candidate, found)

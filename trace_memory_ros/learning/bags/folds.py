@@ -76,7 +76,7 @@ def cross_validate_run(
         if not plan.labels:
             return Trial(None, None)
         planned = Planned(plan.design, with_noise(plan.recipe, candidate.noise), plan.data)
-        return learn_alone(planned, plan.data.held_out, config.seed, hardware, longer=config.memory.chosen)
+        return learn_alone(planned, plan.data.held_out, config.seed, hardware, longer=config.memory.chosen).trial
 
     def shown(fold: int, candidate: Candidate) -> Trial:
         found = kept.get(f"fold {fold}, {candidate}", partial(trial, fold, candidate))
