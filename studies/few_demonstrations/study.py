@@ -27,7 +27,7 @@ from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.run_config import AUTO
-from trace_memory_ros.learning.selection import Planned, learn_alone
+from trace_memory_ros.learning.selection import learn_alone
 from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
@@ -175,7 +175,7 @@ def measure(plan: FewPlan, job: Job) -> Figures:
     train = _bags(plan, job, TRAIN, job.bags)
     prepared = _beside(plan, row, recording, train, _bags(plan, job, FRESH, plan.fresh))
     begun = time.process_time()
-    alone = learn_alone(planned(prepared), prepared.held_out, job.seed)
+    alone = learn_alone(prepared.planned, prepared.held_out, job.seed)
     spent = time.process_time() - begun
     with torch.no_grad():
         later = {
@@ -199,11 +199,6 @@ def measure(plan: FewPlan, job: Job) -> Figures:
     }
 
 
-def planned(prepared: Prepared) -> Planned:
-    """What the memory-first phase needs of it."""
-    return Planned(prepared.design, prepared.recipe, prepared.data)
-
-
 def cross_validated(plan: FewPlan, job: Job) -> Figures:
     """What a training on the job's bags would say of itself: its folds' decisions, and whether it would warn."""
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
@@ -215,7 +210,7 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
         prepared = _prepared(plan, replace(row, memory=candidate.memory), recording, train, chosen)
-        return learn_alone(planned(prepared), prepared.held_out, job.seed, longer=job.row == AUTO).trial
+        return learn_alone(prepared.planned, prepared.held_out, job.seed, longer=job.row == AUTO).trial
 
     names = LADDER if job.row == AUTO else (row.memory,)
     found = cross_validate(len(folds), [Candidate(name, row.signature_noise) for name in names], trial)

@@ -1,5 +1,6 @@
 """Training data out of bags of any robot: unpaired labels, unusable ticks, no annotation, split, clock, references."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,17 +11,20 @@ from learning.tiny_bags import ACTIONS, BRANCH_TICK, TICKS, recording, write_bag
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.bags.data import split
+from trace_memory_ros.learning.bags.data import Split, split
 from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
-from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, prepare, read_bags
+from trace_memory_ros.learning.bags.plans import Plans
+from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, bags_under, prepare, read_bags
 from trace_memory_ros.learning.data.batches import EpisodeBatch
 from trace_memory_ros.learning.data.dataset import UnpairedSet, divergent_ticks
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, chunk_error
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
+from trace_memory_ros.learning.decisions.found import Decisions, without_decisions
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -135,6 +139,26 @@ def test_the_simplest_memory_that_holds_the_cue_is_taken(annotated: Prepared) ->
     nothing, first_look = (found.decided for found in selection.tried.values())
     assert nothing is not None and nothing.value <= 0.75
     assert first_look is not None and (first_look.right, first_look.count) == (12, 12)
+
+
+def test_what_a_split_says_is_found_once_for_all_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = recording(annotated=False)
+    write_bags(tmp_path / "bags", 3, config)
+    data, _ = read_bags(bags_under([tmp_path / "bags"]), config, tmp_path / "cache")
+    searched: list[int] = []
+
+    def find(sides: Sequence[Sequence[Demonstration]], *_: object) -> Decisions:
+        searched.append(len(sides[0]))
+        return without_decisions(sides)
+
+    monkeypatch.setattr("trace_memory_ros.learning.bags.training.find_decisions", find)
+    plans = Plans(data, config, RunConfig(), {}, tmp_path / "features")
+    for chosen in (Split([0, 1, 2, 3], [], [4, 5]), Split([2, 3, 4, 5], [], [0])):
+        plain, strong = (plans.of(memory, chosen, noise) for memory, noise in (("gru", 1.0), ("trace", 10.0)))
+        assert plain.told is strong.told and (plain.design.depth, strong.design.depth) == (0, 2)
+        noises = [plan.recipe.augmentation.signature_noise for plan in (plain, strong)]
+        assert noises[1] == pytest.approx(10.0 * noises[0])
+    assert searched == [4, 4]
 
 
 def test_ticks_without_joints_are_neither_written_nor_read(tmp_path: Path) -> None:

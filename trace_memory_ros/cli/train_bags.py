@@ -13,11 +13,11 @@ from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.data import BagData, variation_notes
+from trace_memory_ros.learning.bags.data import BagData, Split, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults, of_memory
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
-from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare_run, read_bags
-from trace_memory_ros.learning.build import with_features
+from trace_memory_ros.learning.bags.plans import Plans
+from trace_memory_ros.learning.bags.training import Prepared, bags_under, read_bags
 from trace_memory_ros.learning.data.exchange import obstacle, way_tells
 from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
@@ -28,7 +28,7 @@ from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
 from trace_memory_ros.learning.report.console import bar, command, console
 from trace_memory_ros.learning.report.page import write_page
-from trace_memory_ros.learning.run_config import BagsSection, RunConfig, resolve
+from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.learning.selection import FOLDER as SELECTION
 from trace_memory_ros.learning.selection import Planned, memory_file, select_memory
 from trace_memory_ros.measure.accuracy import LEAST
@@ -38,7 +38,7 @@ from trace_memory_ros.moments.words import verdict
 
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode, split, train, save; returns the figures written to the summary."""
+    """Decode, split, choose a memory where one is to be chosen, train, save; returns the summary's figures."""
     recording = _recording(args)
     asked = resolve(bag_defaults(args.source[0], given), given)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
@@ -46,31 +46,24 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         if args.group.writes:
             claim_folder(folder, args.resume)
         data, failed = _decode(args, recording)
+        plans = Plans(data, recording, asked, given, args.features)
         # Processes after the first take the trials that it kept.
-        folded = _fold(args, data, recording, asked, given, folder)
-        selected = None if folded or not asked.memory.chosen else _select(args, data, recording, asked, given, folder)
-    candidate = folded.chosen if folded else selected.chosen if selected else None
-    named = asked if candidate is None else of_memory(asked, candidate.memory)
-    plan = prepare_run(data, recording, named, given, folded)
-    config = prepared_config(named, plan)
+        folded = _fold(args, plans, folder)
+        selected = None if folded or not asked.memory.chosen else _select(args, plans, folder)
+    taken = folded.chosen if folded else selected.chosen if selected else Candidate(asked.memory.name)
+    chosen = Split(plans.used, [], []) if folded else plans.split
+    plan = plans.of(taken.memory, chosen, taken.noise if folded else plans.strengths[0])
+    config = prepared_config(of_memory(asked, taken.memory), plan)
     _describe(data, plan, recording)
     if args.group.writes:
         config.write(folder)
-    seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
     learned = memory_file(folder / SELECTION, config.memory.name) if selected else None
     how = dict(hardware=args.hardware, group=args.group, memory_file=learned)
-    fitted = fit_shown(config, plan.design, plan.recipe, seen, folder, args.resume, **how)
+    fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, **how)
     if not args.group.writes:
         return {}
-    figures = fitted.figures() | _doubts(fitted, folded)
+    figures = _figures(fitted, plan, folded, selected)
     figures |= {
-        "cross_validation": None if folded is None else folded.to_dict(),
-        "selection": None if selected is None else selected.to_dict(),
-        "held_out_chunk_error": fitted.held_out.chunk_error,
-        "labels": list(plan.labels),
-        "moments": None if plan.moments is None else moment_figures(plan.moments, data.action_names),
-        "clock": plan.design.clock.to_dict(),
-        "writes_per_episode": plan.writes,
         "stamped_when_received": list(recording.received),
         "failed_bags": [fault.to_dict() for verdict in failed for fault in verdict.faults],
         "left_out": [list(entry) for entry in data.left_out],
@@ -82,17 +75,10 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     return figures
 
 
-def _fold(
-    args: argparse.Namespace,
-    data: BagData,
-    recording: RecordingConfig,
-    config: RunConfig,
-    given: Mapping[str, Any],
-    folder: Path,
-) -> CrossValidation | None:
+def _fold(args: argparse.Namespace, plans: Plans, folder: Path) -> CrossValidation | None:
     """Cross-validate where too few decisions would be held out; says what came of it, or that nothing can be known."""
-    count = held_out_decisions(data, config.bags or BagsSection())
-    if not should_fold(data, config):
+    data, count = plans.data, held_out_decisions(plans)
+    if not should_fold(plans):
         if len(data.labels) > 1 and count < LEAST:
             few = f"{count} decisions are held out, fewer than {LEAST}"
             say(f"{few}: how well this decides on other episodes stays unknown")
@@ -106,7 +92,7 @@ def _fold(
         say(f"fold {fold + 1}, {candidate}: {found}")
 
     reuse = args.resume or not args.group.writes
-    folded = cross_validate_run(data, recording, config, given, report, folder / KEPT, reuse, args.hardware)
+    folded = cross_validate_run(plans, report, folder / KEPT, reuse, args.hardware)
     if folded is None:
         why = f"{len(data.episodes)} episodes are too few to fold, or none has a decision to judge"
         say(f"{why}: how well this decides on other episodes stays unknown")
@@ -116,28 +102,36 @@ def _fold(
     return folded
 
 
-def _select(
-    args: argparse.Namespace,
-    data: BagData,
-    recording: RecordingConfig,
-    config: RunConfig,
-    given: Mapping[str, Any],
-    folder: Path,
-) -> Selection:
+def _select(args: argparse.Namespace, plans: Plans, folder: Path) -> Selection:
     """Choose the memory by validation episodes; says what each candidate decided."""
 
     def planned(name: str) -> Planned:
-        plan = prepare_run(data, recording, of_memory(config, name), given)
-        seen = with_features(plan.data, plan.design, plan.recipe.augmentation, args.features)
-        return Planned(plan.design, plan.recipe, seen)
+        return plans.of(name, plans.split, plans.strengths[0]).planned
 
     def report(candidate: Candidate, found: Trial) -> None:
         say(f"validation episodes, {candidate}: {found}")
 
-    reuse, names = args.resume or not args.group.writes, [episode.name for episode in data.episodes]
-    selected = select_memory(config, names, planned, report, folder / SELECTION, reuse, args.hardware)
+    reuse, names = args.resume or not args.group.writes, [episode.name for episode in plans.data.episodes]
+    selected = select_memory(plans.config, names, planned, report, folder / SELECTION, reuse, args.hardware)
     say(f"memory {selected}")
     return selected
+
+
+def _figures(
+    fitted: Fitted, plan: Prepared, folded: CrossValidation | None, selected: Selection | None
+) -> dict[str, Any]:
+    """What a summary says of the training and of what was learned from."""
+    return {
+        **fitted.figures(),
+        **_doubts(fitted, folded),
+        "cross_validation": None if folded is None else folded.to_dict(),
+        "selection": None if selected is None else selected.to_dict(),
+        "held_out_chunk_error": fitted.held_out.chunk_error,
+        "labels": list(plan.labels),
+        "moments": None if plan.moments is None else moment_figures(plan.moments, plan.design.action_names),
+        "clock": plan.design.clock.to_dict(),
+        "writes_per_episode": plan.writes,
+    }
 
 
 def _doubts(fitted: Fitted, folded: CrossValidation | None) -> dict[str, Any]:

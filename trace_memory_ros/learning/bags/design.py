@@ -79,23 +79,31 @@ class BagOptions:
         check_spread(self.spread, "least spread")
 
 
-class Chosen(NamedTuple):
-    """A design, the training episodes' state statistics, and what their pictures show besides the robot's motion."""
+class Motion(NamedTuple):
+    """What training episodes say, whatever memory is trained on them.
 
-    design: Design
+    state: statistics of it. shows: what pictures show besides the robot's motion; None where nothing can be said.
+    """
+
     state: Standardiser
+    clock: ClockRule
     shows: Shows | None
 
 
-def bag_design(
-    options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], training: Sequence[Demonstration]
-) -> Chosen:
-    """The design for the recorded robot, and what it follows from."""
+def motion_of(options: BagOptions, recording: RecordingConfig, training: Sequence[Demonstration]) -> Motion:
+    """Statistics, the update clock that they ask for unless one is given, and what is shown."""
     seen = recording.observation
     state = fit_state(training, state_mask(seen), least_spread(seen.state_units, options.spread))
     shows = Shows.fit(training, state, seen.tick_period_ms)
     clock = options.clock or usual_clock(training, [seen.path_of(state.apply(demo.state)) for demo in training], shows)
-    given = options.memory_options
+    return Motion(state, clock, shows)
+
+
+def bag_design(
+    options: BagOptions, recording: RecordingConfig, action_names: Sequence[str], clock: ClockRule
+) -> Design:
+    """The design for the recorded robot."""
+    given, period_ms = options.memory_options, recording.observation.tick_period_ms
     chosen = memory_options(options.memory) if given is None else dict(given)
     addressed = small_memory(options.memory, chosen).uses_signature
     design = Design(
@@ -106,15 +114,15 @@ def bag_design(
         clock=clock,
         depth=options.depth if addressed else 0,
         window=options.window if addressed else None,
-        chunk=options.chunk or chunk_ticks(recording.observation.tick_period_ms),
+        chunk=options.chunk or chunk_ticks(period_ms),
         policy=options.policy,
-        policy_options={**_at_period(options.policy, recording.observation.tick_period_ms), **options.policy_options},
+        policy_options={**_at_period(options.policy, period_ms), **options.policy_options},
         width=options.width,
         slots=options.slots,
         spread=options.spread,
         actions=recording.actions,
     )
-    return Chosen(with_eyes(design, options.eyes, options.policy_backbone), state, shows)
+    return with_eyes(design, options.eyes, options.policy_backbone)
 
 
 def small_memory(name: str, options: Mapping[str, Any]) -> Memory:

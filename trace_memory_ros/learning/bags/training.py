@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,15 +15,14 @@ from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, from_episodes, split
-from trace_memory_ros.learning.bags.design import BagOptions, bag_design, bag_recipe, options_of
+from trace_memory_ros.learning.bags.design import BagOptions, Motion, bag_design, bag_recipe, motion_of
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
-from trace_memory_ros.learning.data.demonstration import Demonstration
-from trace_memory_ros.learning.decisions.cross_validation import CrossValidation
 from trace_memory_ros.learning.decisions.found import Decisions, find_decisions, without_decisions
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.run_config import AUTO, NONE, BagsSection, RunConfig, with_values
+from trace_memory_ros.learning.run_config import AUTO, NONE, with_values
+from trace_memory_ros.learning.selection import Planned
 from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
 from trace_memory_ros.moments.find import Found
 from trace_memory_ros.signature.normalise import Standardiser
@@ -32,19 +31,42 @@ HELD_OUT, VALIDATION = 1 / 6, 1 / 10
 """Shares of the scenes."""
 
 
+class Told(NamedTuple):
+    """What a split's episodes say, whatever memory is trained. source: of the labels, of `measure.accuracy.SOURCES`."""
+
+    motion: Motion
+    decisions: Decisions
+    source: str
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that a training needs. state: statistics of the training episodes.
-
-    labels: of the answers. moments: what was searched for them, where they were not annotated.
-    """
+    """Everything that a training needs."""
 
     design: Design
     recipe: Recipe
-    state: Standardiser
     data: Data
-    labels: tuple[str, ...] = ()
-    moments: Found | None = None
+    told: Told
+
+    @property
+    def state(self) -> Standardiser:
+        """Statistics of the training episodes."""
+        return self.told.motion.state
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the answers."""
+        return self.told.decisions.labels
+
+    @property
+    def moments(self) -> Found | None:
+        """What was searched for decisions, where they were not annotated."""
+        return self.told.decisions.moments
+
+    @property
+    def planned(self) -> Planned:
+        """What a memory is trained on."""
+        return Planned(self.design, self.recipe, self.data)
 
     @property
     def training(self) -> BatchBuilder:
@@ -140,58 +162,32 @@ def prepare_split(
     chosen: Split,
     given: Mapping[str, Any] | None = None,
     decisions: str = AUTO,
+    told: Told | None = None,
 ) -> Prepared:
-    """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone."""
-    sides = [[data.episodes[i] for i in indices] for indices in chosen]
-    design, state, shows = bag_design(options, recording, data.action_names, sides[0])
-    told, source = Decisions(sides, data.labels), data.source
-    if decisions != ANNOTATED and (decisions != AUTO or not data.labels):
-        told, source = _not_annotated(decisions, design, sides), FOUND
-    training, validation, held_out = told.sides
-    prepared = prepare_unpaired(design, state, training, validation, held_out, source, shows)
-    fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
-    return Prepared(design, with_values(fitted, given or {}), state, prepared, told.labels, told.moments)
+    """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone.
 
-
-def _not_annotated(decisions: str, design: Design, sides: Sequence[Sequence[Demonstration]]) -> Decisions:
-    """Decisions that are found, or none, in place of those that are annotated."""
-    if decisions == NONE:
-        return without_decisions(sides)
-    period_ms = design.observation.tick_period_ms
-    return find_decisions(sides, period_ms, design.least_state, design.least_action, design.action_names)
-
-
-def prepare_run(
-    data: BagData,
-    recording: RecordingConfig,
-    config: RunConfig,
-    given: Mapping[str, Any],
-    folded: CrossValidation | None = None,
-) -> Prepared:
-    """`prepare` as a run's configuration asks for; `given`: the values in it that are not defaults.
-
-    folded: what was found by cross-validation, after which all episodes are trained on, with the noise that it chose;
-    without, it is of the first strength.
+    told: by this split, where it was prepared for another memory before.
     """
-    bags, options = config.bags or BagsSection(), options_of(config)
-    if folded is None:
-        shares = bags.held_out, bags.split_seed, bags.episodes
-        plan = prepare(data, recording, options, config.recipe, *shares, given, bags.validation, bags.decisions)
-        return replace(plan, recipe=with_noise(plan.recipe, strengths(bags, given)[0]))
-    chosen = Split(fewer(list(range(len(data.episodes))), bags.episodes, bags.split_seed), [], [])
-    plan = prepare_split(data, recording, options, config.recipe, chosen, given, bags.decisions)
-    return replace(plan, recipe=with_noise(plan.recipe, folded.chosen.noise))
+    told = told or tell(data, recording, options, chosen, decisions)
+    motion, (training, validation, held_out) = told.motion, told.decisions.sides
+    design = bag_design(options, recording, data.action_names, motion.clock)
+    prepared = prepare_unpaired(design, motion.state, training, validation, held_out, told.source, motion.shows)
+    fitted = bag_recipe(recipe, recording.observation.tick_period_ms, training)
+    return Prepared(design, with_values(fitted, given or {}), prepared, told)
 
 
-def strengths(bags: BagsSection, given: Mapping[str, Any]) -> tuple[float, ...]:
-    """Strengths of noise to choose of; as it is where the run's configuration gives noise of its own."""
-    own = given.get("recipe", {}).get("augmentation", {})
-    return (1.0,) if any(name.startswith("signature_") for name in own) else bags.noise
-
-
-def with_noise(recipe: Recipe, times: float) -> Recipe:
-    """The recipe with noise over signatures so many times as strong."""
-    return replace(recipe, augmentation=recipe.augmentation.stronger(times))
+def tell(data: BagData, recording: RecordingConfig, options: BagOptions, chosen: Split, decisions: str) -> Told:
+    """What a split's episodes say; decisions: see `BagsSection`."""
+    sides = [[data.episodes[i] for i in indices] for indices in chosen]
+    motion = motion_of(options, recording, sides[0])
+    if decisions == NONE:
+        return Told(motion, without_decisions(sides), FOUND)
+    if decisions == ANNOTATED or (decisions == AUTO and data.labels):
+        return Told(motion, Decisions(sides, data.labels), data.source)
+    design = bag_design(options, recording, data.action_names, motion.clock)
+    period_ms = recording.observation.tick_period_ms
+    found = find_decisions(sides, period_ms, design.least_state, design.least_action, design.action_names)
+    return Told(motion, found, FOUND)
 
 
 def fewer(indices: list[int], most: int | None, seed: int) -> list[int]:
