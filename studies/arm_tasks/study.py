@@ -31,9 +31,8 @@ from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.run_config import AUTO
 from trace_memory_ros.learning.selection import Planned, learn_alone
-from trace_memory_ros.learning.sizes import LADDER
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 
 TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")

@@ -26,9 +26,8 @@ from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
-from trace_memory_ros.learning.run_config import AUTO
 from trace_memory_ros.learning.selection import learn_alone
-from trace_memory_ros.learning.sizes import LADDER
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 

@@ -213,9 +213,12 @@ def test_where_nothing_is_decided_the_memory_is_chosen_by_its_errors(
     assert [one["memory"] for one in selection["tried"]] == ["first_frame", "gru"]
 
 
-def test_without_validation_episodes_nothing_can_be_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 1
-    assert "raise bags.validation" in capsys.readouterr().err
+def test_without_validation_episodes_the_usual_memory_is_taken(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 0
+    assert "memory gru: no episode is there to choose by, raise bags.validation" in capsys.readouterr().out
+    assert load(folder / "out").config.memory.name == "gru"
 
 
 def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,8 +38,12 @@ def test_without_decisions_the_simplest_gains_nearly_all_that_the_best_does() ->
     errors = dict.fromkeys(errors, 0.97) | {NONE: 1.0}
     assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == NONE
     assert simplest([0.0, 0.0]) == 0 and simplest([1.0, 0.0, 0.0]) == 1
-    with pytest.raises(ValueError, match=r"raise bags\.validation"):
-        select([FIRST], lambda _: Trial(None, None))
+
+
+def test_where_nothing_is_judged_the_usual_memory_is_taken() -> None:
+    for among, taken in (((FIRST, GRU, CACHE), GRU), ((NONE, FIRST), FIRST)):
+        selection = select(among, lambda _: Trial(None, None))
+        assert selection.chosen == taken and "raise bags.validation" in str(selection)
 
 
 def test_what_competes_is_named_and_has_no_options_of_its_own() -> None:

@@ -10,7 +10,7 @@ from trace_memory_ros.cli import demonstrate, evaluate, train
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.bags.design import bag_defaults
 from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
-from trace_memory_ros.learning.sizes import memory_options
+from trace_memory_ros.learning.sizes import LADDER, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.runtime.clock import EveryTicks
@@ -81,7 +81,8 @@ def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) 
 
 def test_the_arm_s_cameras_are_as_fine_as_its_eyes_ask_for() -> None:
     def sizes(**given: object) -> tuple[int, int, int]:
-        design = design_of(resolve(arm_defaults("glyph", given), given))
+        asked = {"memory": {"name": "gru"}, **given}
+        design = design_of(resolve(arm_defaults("glyph", asked), asked))
         return design.observation.image_px, design.observation.thumbnail_px, design.policy_px
 
     assert sizes() == (48, 16, 48)
@@ -95,9 +96,10 @@ def test_the_tasks_of_the_command_line_are_the_arm_s() -> None:
     assert set(demonstrate.TASKS) == set(TASK_NAMES)
 
 
-def test_bags_are_learned_from_with_what_holds_where_they_are_few() -> None:
+def test_without_a_memory_s_name_training_chooses_one() -> None:
+    assert resolve(arm_defaults("glyph", {}), {}).memory.candidates == LADDER
     config = resolve(bag_defaults("bags", {}), {})
-    assert (config.memory.name, config.address.window) == ("gru", None)
+    assert config.memory.candidates == LADDER and config.address.window is None
     assert config.bags is not None
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     (memory, address, split, folds) = (

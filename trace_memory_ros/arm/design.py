@@ -13,7 +13,7 @@ from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.eyes import with_eyes
 from trace_memory_ros.learning.recipe import MemoryFirst, ReadShares, Recipe
 from trace_memory_ros.learning.run_config import RunConfig, chosen
-from trace_memory_ros.learning.sizes import MEMORY
+from trace_memory_ros.learning.sizes import AUTO
 from trace_memory_ros.memory import registry
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.policies import families
@@ -76,7 +76,7 @@ def arm_design(
 
 def arm_defaults(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for an arm task, with what belongs to the memory and policy family that are asked for."""
-    memory, family = chosen(given, "memory", MEMORY), chosen(given, "policy", "act")
+    memory, family = chosen(given, "memory", AUTO), chosen(given, "policy", "act")
     return {
         "task": task,
         "memory": {

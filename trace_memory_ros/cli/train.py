@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one value of it, e.g. memory.slots=8; repeats"
     )
-    parser.add_argument("--memory", help="memory mechanism, by registry name, or auto (default: gru)")
+    parser.add_argument("--memory", help="memory mechanism, by registry name, or auto (default)")
     parser.add_argument("--policy", help="policy family: act, diffusion or lerobot (default: act)")
     parser.add_argument("--eyes", metavar="BACKBONE", help="what the memory sees with, e.g. efficientnet_lite0 (small)")
     parser.add_argument("--seed", type=int, help="seed of initialisation, sampling and augmentation (default: 0)")
@@ -49,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--window",
         type=int,
         metavar="N",
-        help="address: signature of the last N standard deviations of path only, 0: of all (default: 0, from bags 8)",
+        help="address: signature of the last N standard deviations of path only, 0: of all (default)",
     )
     parser.add_argument("--clock", metavar="RULE", help="path:LENGTH or every:TICKS (bags: 30 writes an episode)")
     parser.add_argument("--chunk", type=int, help="actions per prediction, in ticks (default: two seconds)")

@@ -18,7 +18,7 @@ from trace_memory_ros.files.strict import ConfigError, require_int, require_text
 from trace_memory_ros.learning.data.spread import check_spread
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.sizes import LADDER, SLOTS, WIDTH
+from trace_memory_ros.learning.sizes import AUTO, LADDER, SLOTS, WIDTH
 from trace_memory_ros.measure.accuracy import ANNOTATED, FOUND
 from trace_memory_ros.runtime.checkpoint_config import MAX_DEPTH
 from trace_memory_ros.runtime.checkpoint_config import plain as plain_values
@@ -29,7 +29,7 @@ Values = dict[str, Any]
 FILE = "run.yaml"
 """Name of the file beside a checkpoint."""
 SCIENTIFIC = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
-AUTO, NONE = "auto", "none"
+NONE = "none"
 DECISIONS = (AUTO, ANNOTATED, FOUND, NONE)
 CHOICES = {"memory": "name", "policy": "family", "eyes": "name"}
 """Sections whose options belong to what this key chooses."""
@@ -42,7 +42,7 @@ class MemorySection:
     among: what `auto` in place of a name chooses among, the simplest first, each with its usual options.
     """
 
-    name: str = "trace"
+    name: str = AUTO
     options: Mapping[str, Any] = field(default_factory=dict)
     width: int = WIDTH
     slots: int = SLOTS

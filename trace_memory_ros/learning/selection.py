@@ -98,7 +98,7 @@ def select_memory(
 
     episodes: names of all that is learned from. planned: what a memory of a name is trained on. folder: where trials
     and memories are kept; reuse: take trials that the same run of the same episodes kept there. Held-out episodes are
-    not looked at. Raises ValueError where there is no validation episode.
+    not looked at. Without validation episodes nothing is trained.
     """
     settings: dict[str, Any] = {"run": config.to_dict(), "episodes": list(episodes)}
     kept = KeptTrials(folder / "trials.json", settings, reuse)
@@ -106,6 +106,8 @@ def select_memory(
     def trial(candidate: Candidate) -> Trial:
         def learn() -> Trial:
             plan = planned(candidate.memory)
+            if plan.data.validation is None:
+                return Trial(None, None)
             file = memory_file(folder, candidate.memory)
             return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file).trial
 

@@ -11,10 +11,12 @@ from typing import Any
 
 from trace_memory_ros.memory.registry import inner_name
 
-MEMORY = "gru"
-"""What is trained where no other is asked for: what held everywhere (docs/how-to/choose-a-memory.md)."""
+AUTO = "auto"
+"""In place of a memory's name, and where none is asked for: training chooses among these."""
 LADDER = ("none", "first_frame", "gru", "gru+cache")
-"""What `auto` chooses among, the simplest first: nothing, the first look, a summary, that beside looks as they were."""
+"""The simplest first: nothing, the first look, a summary, that beside looks as they were."""
+USUAL = "gru"
+"""What is taken of them where no episode is there to choose by (docs/how-to/choose-a-memory.md)."""
 WIDTH = 64
 SLOTS = 8
 OPTIONS: dict[str, dict[str, Any]] = {

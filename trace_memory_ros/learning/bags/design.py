@@ -22,7 +22,7 @@ from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_ey
 from trace_memory_ros.learning.lerobot.source import folder_of
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig, chosen
-from trace_memory_ros.learning.sizes import MEMORY, SLOTS, WIDTH, memory_options
+from trace_memory_ros.learning.sizes import AUTO, SLOTS, WIDTH, memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims
 from trace_memory_ros.observation.periods import ticks_in
@@ -143,7 +143,7 @@ def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
 
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
-    memory = chosen(given, "memory", MEMORY)
+    memory = chosen(given, "memory", AUTO)
     return {
         "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trace_memory_ros.files import atomic
+from trace_memory_ros.learning.sizes import USUAL
 from trace_memory_ros.measure.accuracy import Accuracy
 
 NEARLY_ALL = 0.9
@@ -105,7 +106,13 @@ class Selection:
     tried: Mapping[Candidate, Trial]
 
     def __str__(self) -> str:
-        if self.tried[self.chosen].decided is None:
+        trial = self.tried[self.chosen]
+        if trial.decided is None and trial.chunk_error is None:
+            return (
+                f"{self.chosen}: no episode is there to choose by, raise bags.validation (recipe.validation_pairs of a "
+                "simulated task)"
+            )
+        if trial.decided is None:
             return f"{self.chosen}: what else was tried gains little over it"
         return f"{self.chosen}: none tried decides more rightly, and it is the simplest"
 
@@ -118,7 +125,7 @@ class Selection:
 def select(candidates: Iterable[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
     """Try candidates, the simplest first, until one decides all rightly, and take the best of these.
 
-    Raises ValueError where trials judge nothing.
+    Where trials judge nothing that is the usual one, or the last.
     """
     tried: dict[Candidate, Trial] = {}
     for candidate in candidates:
@@ -130,10 +137,7 @@ def select(candidates: Iterable[Candidate], trial: Callable[[Candidate], Trial])
         return Selection(most_right(judged), tried)
     errors = {one: found.chunk_error for one, found in tried.items() if found.chunk_error is not None}
     if not errors:
-        raise ValueError(
-            "no episode is there to choose a memory by: raise bags.validation (recipe.validation_pairs of a simulated "
-            "task), or name a memory (--memory gru)"
-        )
+        return Selection(next((one for one in tried if one.memory == USUAL), list(tried)[-1]), tried)
     return Selection(list(errors)[simplest(list(errors.values()))], tried)
 
 
