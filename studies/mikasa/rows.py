@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from studies.mikasa.names import ACTIONS, PX
+from studies.mikasa.names import ACTIONS, PX, RATE_HZ
 from studies.mikasa.robot import robot
-from trace_memory_ros.learning.bags.design import small_memory
+from trace_memory_ros.learning.bags.design import EVERY_MS, small_memory
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares, Recipe
 from trace_memory_ros.learning.sizes import SLOTS, WIDTH, memory_options
+from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import EveryTicks
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.vision.config import POLICY
@@ -21,6 +22,7 @@ ROWS = {
     "first_frame": "first_frame",
     "last_k": "last_k",
     "gru": "gru",
+    "gru+cache": "gru+cache",
     "gru+gate": "gru+gate",
     "trace": "trace",
     "trace+window": "trace",
@@ -32,6 +34,8 @@ ROWS = {
 """Row -> registry name of its mechanism."""
 WINDOWED = ("trace+window",)
 DEPTH = 2
+CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
+"""As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
 CHUNK = 8
 """Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
 EYES = EyesSection(POLICY, pooling="attention")
@@ -53,7 +57,7 @@ No curriculum on the delay: it is two to ten writes long, shorter than what the 
 
 
 def design_of(row: str) -> Design:
-    """The design behind a row's name. Every tick writes: while the robot is held still, no path would."""
+    """The design behind a row's name."""
     memory = ROWS[row]
     options = memory_options(memory)
     addressed = small_memory(memory, options).uses_signature
@@ -62,7 +66,7 @@ def design_of(row: str) -> Design:
         options=options,
         observation=robot(),
         action_names=ACTIONS,
-        clock=EveryTicks(1),
+        clock=CLOCK,
         depth=DEPTH if addressed else 0,
         window=PathWindow() if row in WINDOWED else None,
         slots=SLOTS,

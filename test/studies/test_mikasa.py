@@ -171,7 +171,7 @@ def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path) -> Non
     found = figures["tasks"][TASK]
     assert found["recordings"] == {"recorded": 12, "failed": 0, "cue_gone_ticks": [2, 2], "asked_ticks": [4, 4]}
     gru, expert = found["rows"]["gru"], found["rows"][EXPERT]
-    assert (gru["success"]["right"], gru["success_at_end"]["right"], gru["writes"]) == (3, 0, TICKS)
+    assert (gru["success"]["right"], gru["success_at_end"]["right"], gru["writes"]) == (3, 0, 2)
     assert (expert["success"]["count"], expert["success_at_end"]["right"]) == (3, 1)
     assert gru["memory_first"][0]["held_out"]["count"] == gru["held_out_episodes"][0] == 2
     shown_table, published = list(study.tables(figures))
