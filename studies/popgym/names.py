@@ -13,9 +13,9 @@ FAMILIES = {
         "NoisyPositionOnlyPendulum",
     ),
     "games": ("HigherLower", "MultiarmedBandit", "Concentration", "Battleship", "MineSweeper"),
+    "mazes": ("LabyrinthEscape", "LabyrinthExplore"),
 }
-"""Kinds of environments that have a teacher; each comes in three levels. Families are by what has to be remembered."""
-WITHOUT_TEACHER = ("LabyrinthEscape", "LabyrinthExplore")
+"""Kinds of environments; each comes in three levels. Families are by what has to be remembered."""
 TASKS = {family: tuple(f"{kind}{level}" for level in LEVELS for kind in kinds) for family, kinds in FAMILIES.items()}
 GROUPS = TASKS | {
     f"{family}, {level}": tuple(f"{kind}{level}" for kind in kinds)
@@ -36,7 +36,7 @@ def kind(task: str) -> str:
     for level in LEVELS:
         if task in ALL and task.endswith(level):
             return task.removesuffix(level)
-    raise ValueError(f"{task!r} is no environment of POPGym with a teacher: choose from {', '.join(ALL)}")
+    raise ValueError(f"{task!r} is no environment of POPGym: choose from {', '.join(ALL)}")
 
 
 def family_of(task: str) -> str:

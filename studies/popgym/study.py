@@ -11,7 +11,7 @@ from rich.table import Table
 
 from studies import options
 from studies.grid import Figures
-from studies.popgym.names import ALL, GROUPS, TASKS, WITHOUT_TEACHER
+from studies.popgym.names import ALL, GROUPS, TASKS
 from studies.worlds import plan as worlds
 from studies.worlds.plan import WorldPlan
 from studies.worlds.rows import ROWS
@@ -69,7 +69,7 @@ def run(
         return why
     figures = worlds.figures_of(grid, GROUPS)
     options_of = {name: asdict(ROWS[name]) for name in grid.rows}
-    return {**figures, "rows": options_of, "without_a_teacher": list(WITHOUT_TEACHER), "published": PUBLISHED}
+    return {**figures, "rows": options_of, "published": PUBLISHED}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.popgym import names
-from studies.popgym.teachers import cards, control, games
+from studies.popgym.teachers import cards, control, games, mazes
 
 
 def acts(teacher, observations) -> list:
@@ -66,6 +66,28 @@ def test_concentration_matches_every_pair_it_has_seen() -> None:
     assert turns <= 6
 
 
+MAZE = ("#S#####", "#...#.#", "#.#.#.#", "#.#...#", "###.#.#", "#...#.G", "#######")
+
+
+def test_a_hand_on_the_wall_goes_through_a_maze_and_into_its_exit() -> None:
+    cells = np.array([[{"#": 1, ".": 0, "S": 2, "G": 3}[cell] for cell in row] for row in MAZE])
+    for wanted in ("exit", "all"):
+        grid = cells if wanted == "exit" else np.where(cells == 3, 1, cells)
+        teacher, place, last, seen = mazes.Labyrinth(None), (0, 1), mazes.NONE, {(0, 1)}
+        for _ in range(2 * int((grid == 0).sum())):
+            # As POPGym shows it: not centred where the border cuts it, walls beyond.
+            y, x = place
+            view = grid[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2]
+            padded = np.pad(view, [(0, 3 - view.shape[0]), (0, 3 - view.shape[1])], constant_values=1)
+            last = teacher.act(np.array([*padded.ravel(), last]))
+            place = (y + mazes.STEPS[last][0], x + mazes.STEPS[last][1])
+            assert grid[place] in (0, 3), "never into a wall, nor back out of the entrance"
+            seen.add(place)
+            if grid[place] == 3 or seen == {(int(r), int(c)) for r, c in np.argwhere(grid != 1)}:
+                break
+        assert (place == (5, 6)) if wanted == "exit" else len(seen) == int((grid == 0).sum()) + 1
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_battleship_needs_fewer_shots_than_sweeping(seed: int) -> None:
     board = np.zeros((8, 8), int)
@@ -121,9 +143,9 @@ def test_pendulum_swings_up_and_stays() -> None:
 
 
 def test_every_environment_has_a_family_and_an_id() -> None:
-    assert len(names.ALL) == len(set(names.ALL)) == 42
+    assert len(names.ALL) == len(set(names.ALL)) == 48
     assert names.kind("VelocityOnlyCartPoleHard") == "VelocityOnlyCartPole"
     assert names.environment_id("VelocityOnlyCartPoleHard") == "popgym-VelocityOnlyCartpoleHard-v0"
     assert all(sum(task in tasks for tasks in names.TASKS.values()) == 1 for task in names.ALL)
-    with pytest.raises(ValueError, match="LabyrinthEscapeEasy"):
-        names.kind("LabyrinthEscapeEasy")
+    with pytest.raises(ValueError, match="LabyrinthTrivial"):
+        names.kind("LabyrinthTrivial")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from studies.popgym.teachers import cards, control, games
+from studies.popgym.teachers import cards, control, games, mazes
 from studies.worlds.server import Teacher
 
 
@@ -27,6 +27,8 @@ TEACHERS: dict[str, Entry] = {
     "Concentration": Entry(games.Concentration, "remembers all cards"),
     "Battleship": Entry(games.Battleship, "counts the ships that fit"),
     "MineSweeper": Entry(games.MineSweeper, "weighs the numbers"),
+    "LabyrinthEscape": Entry(mazes.Labyrinth, "keeps a hand on the wall"),
+    "LabyrinthExplore": Entry(mazes.Labyrinth, "keeps a hand on the wall"),
     "PositionOnlyCartPole": Entry(partial(control.Cart, shown=(0, 2)), "Kalman filter, linear feedback"),
     "VelocityOnlyCartPole": Entry(partial(control.Cart, shown=(1, 3)), "Kalman filter, linear feedback"),
     "NoisyPositionOnlyCartPole": Entry(partial(control.Cart, shown=(0, 2)), "Kalman filter, linear feedback"),
