@@ -15,8 +15,10 @@ from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened, travelled
 from trace_memory_ros.learning.engine.optimise import Sampling
-from trace_memory_ros.learning.memory_first import delay_stages
+from trace_memory_ros.learning.fit import new_agent
+from trace_memory_ros.learning.memory_first import delay_stages, learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.memory.base import MemoryInput
 
 WRITES = np.arange(0, 40, 2)
@@ -201,3 +203,14 @@ def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -
     assert [stage.training.delay for stage in delay_stages(other, None, first)] == [1.0, 1.0]
     with pytest.raises(ValueError, match="delay_factors"):
         MemoryFirst(delay_factors=(0.5,))
+
+
+@pytest.mark.parametrize(("memory", "factors"), [("first_frame", {1.0}), ("gru", {4.0, 1.0})])
+def test_what_no_delay_changes_is_learned_in_one_stage(memory: str, factors: set[float]) -> None:
+    plan = design(memory)
+    data = build.prepare(plan, [pair(0), pair(1)], [pair(2)])
+    first = MemoryFirst((4.0, 1.0), (2.0,), stage_steps=2, check_steps=1, batch_pairs=2, settle_steps=0, attempts=1)
+    log: list[Progress] = []
+    learn_memory(new_agent(plan, data, 0), *data[:2], Recipe(memory_first=first), 0, log.append)
+    assert {line.clock_factor for line in log} == factors
+    assert log[-1].step == {"first_frame": 4, "gru": 6}[memory]

@@ -69,6 +69,15 @@ def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
     return [*before, *delay_stages(with_exchanges(training, first.partners), validation, first)]
 
 
+def only_stage(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> Stage:
+    """All that a memory needs to which delays do not matter, at the final clock.
+
+    Where nothing is decided and nothing mastered, of as many steps as others take.
+    """
+    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
+    return Stage(training, validation, 1.0, first.stage_steps * (2 if decided else len(first.clock_factors)))
+
+
 def _growing(lessons: Iterable[Stage]) -> Iterator[Stage]:
     """Those of ever larger lessons that have episodes enough: half as many again as the one before."""
     least = LESSON_EPISODES
@@ -126,8 +135,8 @@ def learn_memory(
 ) -> AuxiliaryHead:
     """Train encoder and memory in place until the last stage is mastered, or its steps are spent.
 
-    stages: by default `usual_stages`. kept: where this phase was when the keeper kept it, to go on there. Returns
-    encoder and memory under the `head` they were trained with. Raises as `Trainer.run` does.
+    stages: by default `usual_stages`, or `only_stage`. kept: where this phase was when the keeper kept it, to go on
+    there. Returns encoder and memory under the `head` they were trained with. Raises as `Trainer.run` does.
 
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
@@ -146,7 +155,8 @@ def learn_memory(
         model = head(agent)
         if recipe.future_weight:
             model.foresee(training, recipe.future_weight)
-        planned = stages or _stages_of(attempt, training, validation, first)
+        alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]
+        planned = stages or alone or _stages_of(attempt, training, validation, first)
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)

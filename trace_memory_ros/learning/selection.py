@@ -20,7 +20,7 @@ from trace_memory_ros.learning.engine.processes import ALONE
 from trace_memory_ros.learning.engine.stage_times import StageTimes
 from trace_memory_ros.learning.fit import keep_memory, new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
-from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -61,8 +61,9 @@ def learn_alone(
     design, recipe, data = planned
     agent = new_agent(design, data, seed).place(hardware)
     factors = recipe.memory_first.delay_factors if longer else ()
-    if not list(agent.memory.parameters()):
-        recipe = replace(recipe, memory_first=_at_once(recipe.memory_first, data.training))
+    if not agent.memory.delay_matters:
+        # What it keeps does not depend on what was learned, and what needs more than that is tried after it.
+        recipe = replace(recipe, memory_first=replace(recipe.memory_first, attempts=1))
     feed, log = Feed(hardware, ALONE, StageTimes(hardware.wait)), deque[Progress](maxlen=1)
     model = learn_memory(agent, data.training, data.validation, recipe, seed, log.append, feed=feed).eval()
     if file is not None:
@@ -73,16 +74,6 @@ def learn_alone(
     later = Accuracy.pooled(decided) if decided else None
     trial = Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
     return Alone(agent, model, log[-1], trial)
-
-
-def _at_once(first: MemoryFirst, training: BatchBuilder) -> MemoryFirst:
-    """The phase of what keeps the same at any clock and delay, and from any initial weights: one stage, one attempt.
-
-    Where nothing is decided, and errors are compared, of as many steps as others take.
-    """
-    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
-    steps = first.stage_steps * (2 if decided else len(first.clock_factors))
-    return replace(first, clock_factors=first.clock_factors[-1:], delay_factors=(), stage_steps=steps, attempts=1)
 
 
 def select_memory(

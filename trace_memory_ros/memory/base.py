@@ -143,6 +143,8 @@ class Memory(nn.Module):
     name: str = "abstract"
     uses_signature: bool = False
     """Whether `xi` and `delta` are read; where not, no signature needs to be computed."""
+    delay_matters: bool = True
+    """Whether writes after the first one may change what is read; where not, no delay has to be learned."""
     slot_kind: str = "slot"
     """What one of the N entries of tokens, route and write_strength is, in a word or two, for people."""
     _origin: Tensor

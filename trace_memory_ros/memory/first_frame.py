@@ -22,6 +22,7 @@ class FirstFrameMemory(Memory):
     """
 
     name = "first_frame"
+    delay_matters = False
     slot_kind = "first frame"
 
     def __init__(self, dims: MemoryDims, config: FirstFrameConfig | None = None) -> None:

@@ -18,6 +18,7 @@ class NoneMemory(Memory):
     """Keeps nothing and offers no tokens: N = 0, the vector is zero, the state has no bytes."""
 
     name = "none"
+    delay_matters = False
 
     def __init__(self, dims: MemoryDims, config: NoneConfig | None = None) -> None:
         super().__init__(dims, config or NoneConfig())

@@ -114,7 +114,7 @@ class Selection:
             )
         if trial.decided is None:
             return f"{self.chosen}: what else was tried gains little over it"
-        return f"{self.chosen}: none tried decides more rightly, and it is the simplest"
+        return f"{self.chosen}: nothing that was tried decides more rightly, and it is the simplest"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
