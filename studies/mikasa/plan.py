@@ -16,18 +16,18 @@ from studies.mikasa.closed_loop import ClosedLoop
 from studies.mikasa.names import FIRST_SEED
 from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import design_of, plain
-from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
 from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
-from trace_memory_ros.learning.fit import KEPT, fit, keep_memory, new_agent, plain_accuracy
-from trace_memory_ros.learning.memory_first import learn_memory
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
+from trace_memory_ros.learning.fit import KEPT, fit, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.selection import Planned, learn_alone
+from trace_memory_ros.learning.sizes import LADDER
 
-SCHEMA = 1
+SCHEMA = 2
 EXPERT = "expert"
 """The row that everything is measured beside; trained by nobody."""
 HELD_OUT, VALIDATION = 1 / 6, 1 / 10
@@ -128,10 +128,8 @@ def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store)
     design = design_of(run.row)
     data = with_features(prepared(design, demos), design, plan.recipe.augmentation, plan.out_dir / "features")
     file = store.folder / "memory.safetensors"
-    first = None
-    if list((agent := new_agent(design, data, run.seed)).memory.parameters()):
-        learn = partial(_learn_memory, agent, data, plan.recipe, run.seed, file)
-        first = store.get("memory_first", plan.settings(run), learn)
+    learn = partial(_learn_memory, Planned(design, plan.recipe, data), run.seed, file)
+    first = store.get("memory_first", plan.settings(run), learn)
     kept = store.folder / KEPT
     fitted = fit(design, data, plan.recipe, run.seed, memory_file=file, save_to=kept, resume=True)
     figures: Figures = {
@@ -144,21 +142,34 @@ def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store)
     return figures
 
 
-def _learn_memory(agent: Agent, data: Data, recipe: Recipe, seed: int, file: Path) -> Figures:
-    """The first phase; encoder and memory go where `fit` takes them from."""
+def _learn_memory(planned: Planned, seed: int, file: Path) -> Figures:
+    """The first phase, judged on validation too, by which `auto` would choose; encoder and memory go to `file`."""
     begun = time.process_time()
-    log: list[Progress] = []
-    model = learn_memory(agent, data.training, data.validation, recipe, seed, log.append).eval()
-    keep_memory(agent, file)
-    found, last = judge(model, data.held_out), log[-1]
+    alone = learn_alone(planned, planned.data.validation, seed, longer=True, file=file)
+    found = judge(alone.model, planned.data.held_out)
     return {
         "held_out": plain_accuracy(found.accuracy),
-        "training": plain_accuracy(last.train_branch_accuracy),
+        "training": plain_accuracy(alone.trial.train),
+        "trial": alone.trial.to_plain(),
         "chunk_error": found.chunk_error,
-        "steps": last.step,
-        "attempts": last.attempt,
+        "steps": alone.last.step,
+        "attempts": alone.last.attempt,
         "cpu_s": time.process_time() - begun,
     }
+
+
+def chosen(plan: MikasaPlan, task: str, seed: int) -> str | None:
+    """Which row's memory `auto` would take, by validation demonstrations; None while a candidate lacks its trial."""
+    runs = {row: plan.store(Run(task, row, seed)).read("memory_first") for row in LADDER if row in plan.rows}
+    trials = {row: Trial.from_plain(found["trial"]) for row, found in runs.items() if found}
+
+    def trial(candidate: Candidate) -> Trial:
+        return trials[candidate.memory]
+
+    try:
+        return select(map(Candidate, LADDER), trial).chosen.memory
+    except KeyError:
+        return None
 
 
 def summary_of(files: list[Recorded]) -> Figures:

@@ -13,7 +13,7 @@ from studies import options
 from studies.grid import Figures, Run, parts
 from studies.mikasa.client import MikasaWorld, recordings_there
 from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
-from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, summary_of
+from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, summary_of
 from studies.mikasa.rows import RECIPE, ROWS, plain
 from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
@@ -122,7 +122,12 @@ def figures_of(plan: MikasaPlan) -> Figures:
 def _task(plan: MikasaPlan, task: str) -> Figures:
     files = recordings_there(plan.recordings, task, plan.demonstrations)
     rows = {row: _row(plan, task, row) for row in (EXPERT, *plan.rows)}
-    return {"recordings": summary_of(files), "rows": {row: found for row, found in rows.items() if found}}
+    taken = [chosen(plan, task, seed) for seed in range(plan.seeds)]
+    return {
+        "recordings": summary_of(files),
+        "rows": {row: found for row, found in rows.items() if found},
+        "taken_by_auto": [name for name in taken if name],
+    }
 
 
 def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
@@ -157,6 +162,8 @@ def tables(figures: Figures) -> Iterator[Table | str]:
             ["row", "success", "at the end", "held-out decisions, memory alone", "with the policy", "steps"],
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
+        if found["taken_by_auto"]:
+            yield f"{task}: auto would take {', '.join(found['taken_by_auto'])}"
         if others := figures["published"].get(task):
             told = ", ".join(f"{name} {value:.2f}" for name, value in others.items())
             yield f"another regime, the older task of that name as ELMUR's authors report it: {told}"

@@ -10,14 +10,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from studies.grid import Run
 from studies.mikasa import driver, names, study
 from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
 from studies.mikasa.expert import ABOVE, disturbed, towards
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX
-from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, split
+from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
 from studies.mikasa.rows import RECIPE, ROWS, design_of
 from studies.worlds.environment import FOLDER, Unavailable
+from trace_memory_ros.learning.decisions.candidates import Trial
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.observation.config import ObservationConfig
 
 ROOT = Path(__file__).parents[2]
@@ -176,6 +179,17 @@ def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path) -> Non
     assert gru["memory_first"][0]["held_out"]["count"] == gru["held_out_episodes"][0] == 2
     shown_table, published = list(study.tables(figures))
     assert "too few to tell" in next(iter(shown_table.columns[1].cells)) and "ELMUR 0.89" in published
+
+
+def test_auto_takes_a_row_by_the_validation_demonstrations(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, rows=("none", "first_frame", "gru"))
+    right = {"none": 1, "first_frame": 4}
+    for row, count in right.items():
+        trial = Trial(None, Accuracy.of(count, 4)).to_plain()
+        assert chosen(plan, TASK, 0) is None
+        plan.store(Run(TASK, row, 0)).write("memory_first", {}, {"trial": trial})
+    # What decides all rightly ends the search.
+    assert chosen(plan, TASK, 0) == "first_frame"
 
 
 def test_pictures_come_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
