@@ -37,7 +37,12 @@ def test_without_decisions_the_simplest_gains_nearly_all_that_the_best_does() ->
     assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == CACHE
     errors = dict.fromkeys(errors, 0.97) | {NONE: 1.0}
     assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == NONE
-    assert simplest([0.0, 0.0]) == 0 and simplest([1.0, 0.0, 0.0]) == 1
+    assert (
+        simplest([0.0, 0.0]) == 0
+        and simplest([1.0, 1e-4, 1e-6]) == 1
+        and simplest([1e-4, 1e-6]) == 0
+        and simplest([1.0, 0.0, 0.0]) == 1
+    )
 
 
 def test_where_nothing_is_judged_the_usual_memory_is_taken() -> None:

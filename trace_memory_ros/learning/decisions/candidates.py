@@ -16,6 +16,8 @@ NEARLY_ALL = 0.9
 """Where only errors can be compared: the share of the best one's gain over the simplest that is as good as all."""
 NOTHING = 0.05
 """The share of the simplest one's error by which the best has to be better."""
+NO_ERROR = 1e-3
+"""Of a chunk, in standard deviations of the actions: less than this is none, and nothing is gained by less still."""
 
 
 class Candidate(NamedTuple):
@@ -154,10 +156,11 @@ def most_right(found: Mapping[Candidate, Accuracy]) -> Candidate:
 def simplest(errors: Sequence[float]) -> int:
     """Which of errors, the simplest candidate's first, gains nearly all that the best gains over the first.
 
-    An error falls to no floor that is known, so that a share of it says little; and of two that imitate alike, the one
-    that has less to go by was seen to drive better (docs/explanation/worlds.md).
+    Above `NO_ERROR` an error falls to no floor that is known, so that a share of it says little; and of two that
+    imitate alike, the one that has less to go by was seen to drive better (docs/explanation/worlds.md).
     """
     gains = [errors[0] - error for error in errors]
     if max(gains) <= NOTHING * errors[0]:
         return 0
-    return next(i for i, gain in enumerate(gains) if gain >= NEARLY_ALL * max(gains))
+    enough = (e <= NO_ERROR or gain >= NEARLY_ALL * max(gains) for e, gain in zip(errors, gains, strict=True))
+    return next(i for i, found in enumerate(enough) if found)
