@@ -202,7 +202,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
         "right": right,
         "delayed": dict(zip(map(str, LAPS), later, strict=False)),
         "trial": alone.trial.to_plain(),
-        "steps": alone.last.step,
+        "steps": alone.steps,
         "parameters": sum(p.numel() for p in memory.parameters()),
         "state_bytes": memory.state_bytes,
     }

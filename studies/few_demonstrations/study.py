@@ -181,7 +181,7 @@ def measure(plan: FewPlan, job: Job) -> Figures:
             str(laps): judge(alone.model, _beside(plan, row, recording, train, bags).data.held_out).accuracy
             for laps, bags in (_delayed(plan, job) if plan.delays and job.source in TASKS else ())
         }
-    decided, trained, last = alone.trial.held_out, alone.trial.train, alone.last
+    decided, trained = alone.trial.held_out, alone.trial.train
     assert decided is not None
     probe = probe_address(alone.model, alone.agent.memory, prepared.data.training, prepared.recipe)
     return {
@@ -190,8 +190,8 @@ def measure(plan: FewPlan, job: Job) -> Figures:
         "delays": {laps: {"right": a.right, "count": a.count} for laps, a in later.items() if a is not None},
         "chunk_error": alone.trial.chunk_error,
         "train": str(trained),
-        "steps": last.step,
-        "attempts": last.attempt,
+        "steps": alone.steps,
+        "attempts": alone.attempts,
         "cpu_s": spent,
         "address_probe": None if probe is None else probe.to_dict(),
         "warned": bool(warnings(trained, None, probe)),

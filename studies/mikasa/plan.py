@@ -152,8 +152,8 @@ def _learn_memory(planned: Planned, seed: int, file: Path) -> Figures:
         "training": plain_accuracy(alone.trial.train),
         "trial": alone.trial.to_plain(),
         "chunk_error": found.chunk_error,
-        "steps": alone.last.step,
-        "attempts": alone.last.attempt,
+        "steps": alone.steps,
+        "attempts": alone.attempts,
         "cpu_s": time.process_time() - begun,
     }
 

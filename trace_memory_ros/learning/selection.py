@@ -38,12 +38,16 @@ class Planned(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """What the memory-first phase alone gave. model: memory and auxiliary head, which decide. last: of its log."""
+    """What the memory-first phase alone gave. model: memory and auxiliary head, which decide.
+
+    steps: of the last attempt, as far as they were looked at.
+    """
 
     agent: Agent
     model: AuxiliaryHead
-    last: Progress
     trial: Trial
+    steps: int
+    attempts: int
 
 
 def learn_alone(
@@ -73,7 +77,8 @@ def learn_alone(
     decided = [found for found in after if found is not None]
     later = Accuracy.pooled(decided) if decided else None
     trial = Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
-    return Alone(agent, model, log[-1], trial)
+    steps, attempts = (log[-1].step, log[-1].attempt) if log else (0, 1)
+    return Alone(agent, model, trial, steps, attempts)
 
 
 def select_memory(
