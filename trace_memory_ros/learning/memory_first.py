@@ -46,8 +46,7 @@ def delay_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
 
     There are none of these where nothing is decided.
     """
-    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
-    factors = first.delay_factors if decided else ()
+    factors = first.delay_factors if _decides(training) else ()
     return [Stage(training, validation, factor, first.stage_steps) for factor in first.clock_factors] + [
         Stage(training.delayed(factor), validation and validation.delayed(factor), 1.0, first.stage_steps)
         for factor in factors
@@ -74,8 +73,12 @@ def only_stage(training: BatchBuilder, validation: BatchBuilder | None, first: M
 
     Where nothing is decided and nothing mastered, of as many steps as others take.
     """
-    decided = any(episode.demo.decision_ticks for episode in training.data.episodes)
-    return Stage(training, validation, 1.0, first.stage_steps * (2 if decided else len(first.clock_factors)))
+    stages = 2 if _decides(training) else len(first.clock_factors)
+    return Stage(training, validation, 1.0, stages * first.stage_steps)
+
+
+def _decides(training: BatchBuilder) -> bool:
+    return any(episode.demo.decision_ticks for episode in training.data.episodes)
 
 
 def _growing(lessons: Iterable[Stage]) -> Iterator[Stage]:

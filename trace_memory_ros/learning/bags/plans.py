@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.bags.data import BagData, Split, split
+from trace_memory_ros.learning.bags.data import BagData, Split
 from trace_memory_ros.learning.bags.design import of_memory, options_of
-from trace_memory_ros.learning.bags.training import Prepared, Told, fewer, prepare_split, tell
+from trace_memory_ros.learning.bags.training import Prepared, Told, fewer, prepare_split, split_of
 from trace_memory_ros.learning.build import with_features
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig
@@ -39,8 +39,7 @@ class Plans:
     def split(self) -> Split:
         """As the configuration asks for."""
         bags = self.bags
-        chosen = split(self.data.episodes, bags.held_out, bags.validation, bags.split_seed)
-        return chosen._replace(training=fewer(chosen.training, bags.episodes, bags.split_seed))
+        return split_of(self.data, bags.held_out, bags.validation, bags.split_seed, bags.episodes)
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -52,11 +51,17 @@ class Plans:
         """What a memory is trained on, and how, with noise over signatures so many times as strong as usual."""
         config, bags = of_memory(self.config, memory), self.bags
         options, kept = options_of(config), str(chosen)
-        if kept not in self._told:
-            self._told[kept] = tell(self.data, self._recording, options, chosen, bags.decisions)
         plan = prepare_split(
-            self.data, self._recording, options, config.recipe, chosen, self._given, bags.decisions, self._told[kept]
+            self.data,
+            self._recording,
+            options,
+            config.recipe,
+            chosen,
+            self._given,
+            bags.decisions,
+            self._told.get(kept),
         )
+        self._told[kept] = plan.told
         recipe = with_noise(plan.recipe, noise)
         seen = with_features(plan.data, plan.design, recipe.augmentation, self._features)
         return replace(plan, recipe=recipe, data=seen)

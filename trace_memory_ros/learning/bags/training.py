@@ -140,18 +140,21 @@ def prepare(
     held_out: float = HELD_OUT,
     split_seed: int = 0,
     episodes: int | None = None,
-    given: Mapping[str, Any] | None = None,
     validation: float = VALIDATION,
     decisions: str = AUTO,
 ) -> Prepared:
     """Split the episodes, choose what depends on them and make builders.
 
-    episodes: train on that many at most. given: values of a run's configuration, which of the recipe stay as they are
-    whatever the episodes are like. decisions: see `BagsSection`.
+    episodes: train on that many at most. decisions: see `BagsSection`.
     """
-    chosen = split(data.episodes, held_out, validation, split_seed)
-    chosen = chosen._replace(training=fewer(chosen.training, episodes, split_seed))
-    return prepare_split(data, recording, options, recipe, chosen, given, decisions)
+    chosen = split_of(data, held_out, validation, split_seed, episodes)
+    return prepare_split(data, recording, options, recipe, chosen, decisions=decisions)
+
+
+def split_of(data: BagData, held_out: float, validation: float, seed: int, episodes: int | None) -> Split:
+    """`split`, of which at most so many episodes are trained on."""
+    chosen = split(data.episodes, held_out, validation, seed)
+    return chosen._replace(training=fewer(chosen.training, episodes, seed))
 
 
 def prepare_split(
@@ -166,9 +169,10 @@ def prepare_split(
 ) -> Prepared:
     """`prepare` for a split that is there. Whatever depends on episodes depends on those of training alone.
 
+    given: values of a run's configuration, which of the recipe stay as they are whatever the episodes are like.
     told: by this split, where it was prepared for another memory before.
     """
-    told = told or tell(data, recording, options, chosen, decisions)
+    told = told or _tell(data, recording, options, chosen, decisions)
     motion, (training, validation, held_out) = told.motion, told.decisions.sides
     design = bag_design(options, recording, data.action_names, motion.clock)
     prepared = prepare_unpaired(design, motion.state, training, validation, held_out, told.source, motion.shows)
@@ -176,7 +180,7 @@ def prepare_split(
     return Prepared(design, with_values(fitted, given or {}), prepared, told)
 
 
-def tell(data: BagData, recording: RecordingConfig, options: BagOptions, chosen: Split, decisions: str) -> Told:
+def _tell(data: BagData, recording: RecordingConfig, options: BagOptions, chosen: Split, decisions: str) -> Told:
     """What a split's episodes say; decisions: see `BagsSection`."""
     sides = [[data.episodes[i] for i in indices] for indices in chosen]
     motion = motion_of(options, recording, sides[0])
