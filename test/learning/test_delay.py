@@ -205,12 +205,22 @@ def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -
         MemoryFirst(delay_factors=(0.5,))
 
 
-@pytest.mark.parametrize(("memory", "factors"), [("first_frame", {1.0}), ("gru", {4.0, 1.0})])
-def test_what_no_delay_changes_is_learned_in_one_stage(memory: str, factors: set[float]) -> None:
+@pytest.mark.parametrize(
+    ("memory", "factors", "delays", "steps"),
+    [
+        ("first_frame", (4.0, 1.0), (2.0,), 4),
+        ("gru", (4.0, 1.0), (2.0,), 6),
+        ("first_frame", (1.0,), (), 2),
+        ("gru", (1.0,), (), 2),
+    ],
+)
+def test_what_no_delay_changes_is_learned_in_one_stage(
+    memory: str, factors: tuple[float, ...], delays: tuple[float, ...], steps: int
+) -> None:
     plan = design(memory)
     data = build.prepare(plan, [pair(0), pair(1)], [pair(2)])
-    first = MemoryFirst((4.0, 1.0), (2.0,), stage_steps=2, check_steps=1, batch_pairs=2, settle_steps=0, attempts=1)
+    first = MemoryFirst(factors, delays, stage_steps=2, check_steps=1, batch_pairs=2, settle_steps=0, attempts=1)
     log: list[Progress] = []
     learn_memory(new_agent(plan, data, 0), *data[:2], Recipe(memory_first=first), 0, log.append)
-    assert {line.clock_factor for line in log} == factors
-    assert log[-1].step == {"first_frame": 4, "gru": 6}[memory]
+    assert {line.clock_factor for line in log} == ({1.0} if memory == "first_frame" else set(factors))
+    assert log[-1].step == steps

@@ -69,12 +69,16 @@ def usual_stages(training: BatchBuilder, validation: BatchBuilder | None, first:
 
 
 def only_stage(training: BatchBuilder, validation: BatchBuilder | None, first: MemoryFirst) -> Stage:
-    """All that a memory needs to which delays do not matter, at the final clock.
+    """All that a memory needs to which delays do not matter, at the final clock: as long as two stages of others.
 
-    Where nothing is decided and nothing mastered, of as many steps as others take.
+    Not longer than all that others have; where nothing is decided and nothing mastered, as long as that.
     """
-    stages = 2 if _decides(training) else len(first.clock_factors)
+    stages = min(2, _stages(first)) if _decides(training) else len(first.clock_factors)
     return Stage(training, validation, 1.0, stages * first.stage_steps)
+
+
+def _stages(first: MemoryFirst) -> int:
+    return len(first.clock_factors) + len(first.delay_factors)
 
 
 def _decides(training: BatchBuilder) -> bool:
