@@ -30,6 +30,12 @@ def test_of_equal_ones_the_first_is_taken_and_longer_delays_count() -> None:
     assert select(list(beyond), beyond.__getitem__).chosen == CACHE
 
 
+def test_a_choice_by_few_decisions_says_so() -> None:
+    few = Trial(None, Accuracy.of(3, 3), Accuracy.of(60, 60))
+    assert str(select([GRU], lambda _: few)).endswith("; 3 decisions are too few to know it by")
+    assert "too few" not in str(select([GRU], lambda _: decided(20)))
+
+
 def test_without_decisions_the_simplest_gains_nearly_all_that_the_best_does() -> None:
     errors = {NONE: 1.0, FIRST: 0.9, GRU: 0.46, CACHE: 0.4}
     assert select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one])).chosen == GRU

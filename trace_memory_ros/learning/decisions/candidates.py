@@ -116,7 +116,9 @@ class Selection:
             )
         if trial.decided is None:
             return f"{self.chosen}: what else was tried gains little over it"
-        return f"{self.chosen}: nothing that was tried decides more rightly, and it is the simplest"
+        found = trial.held_out or trial.decided
+        few = "" if found is None or found.tells else f"; {found.count} decisions are too few to know it by"
+        return f"{self.chosen}: nothing that was tried decides more rightly, and it is the simplest{few}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
