@@ -167,7 +167,7 @@ def chosen(plan: MikasaPlan, task: str, seed: int) -> str | None:
         return trials[candidate.memory]
 
     try:
-        return select(map(Candidate, LADDER), trial).chosen.memory
+        return select([Candidate(name) for name in LADDER], trial).chosen.memory
     except KeyError:
         return None
 

@@ -55,6 +55,7 @@ def test_where_nothing_is_judged_the_usual_memory_is_taken() -> None:
     for among, taken in (((FIRST, GRU, CACHE), GRU), ((NONE, FIRST), FIRST)):
         selection = select(among, lambda _: Trial(None, None))
         assert selection.chosen == taken and "raise bags.validation" in str(selection)
+        assert list(selection.tried) == [among[0]]
 
 
 def test_what_competes_is_named_and_has_no_options_of_its_own() -> None:

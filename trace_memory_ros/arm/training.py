@@ -11,10 +11,10 @@ from trace_memory_ros.arm.closed_loop import EpisodeOutcome, figures_of, held_ou
 from trace_memory_ros.arm.demonstrations import collect_splits
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of, of_memory
 from trace_memory_ros.learning.build import Pairs, prepare, with_features
-from trace_memory_ros.learning.decisions.candidates import Candidate, Selection, Trial
+from trace_memory_ros.learning.decisions.candidates import Selection
 from trace_memory_ros.learning.fit import claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
-from trace_memory_ros.learning.report.console import bar, command, console
+from trace_memory_ros.learning.report.console import bar, command, console, say
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.learning.selection import FOLDER, Planned, memory_file, select_memory
@@ -61,13 +61,8 @@ def _select(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig,
     def planned(name: str) -> Planned:
         return _planned(args, pairs, of_memory(config, name))
 
-    def report(candidate: Candidate, found: Trial) -> None:
-        console.print(f"validation episodes, {candidate}: {found}", highlight=False, markup=False, soft_wrap=True)
-
     reuse, names = args.resume or not args.group.writes, [str(seed) for seed in config.recipe.all_seeds]
-    selected = select_memory(config, names, planned, report, folder / FOLDER, reuse, args.hardware)
-    console.print(f"memory {selected}", highlight=False, markup=False, soft_wrap=True)
-    return selected
+    return select_memory(config, names, planned, say, folder / FOLDER, reuse, args.hardware)
 
 
 def _planned(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig) -> Planned:

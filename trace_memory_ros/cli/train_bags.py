@@ -26,7 +26,7 @@ from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossVali
 from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
 from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
-from trace_memory_ros.learning.report.console import bar, command, console
+from trace_memory_ros.learning.report.console import bar, command, console, say
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.learning.selection import FOLDER as SELECTION
@@ -108,13 +108,8 @@ def _select(args: argparse.Namespace, plans: Plans, folder: Path) -> Selection:
     def planned(name: str) -> Planned:
         return plans.of(name, plans.split, plans.strengths[0]).planned
 
-    def report(candidate: Candidate, found: Trial) -> None:
-        say(f"validation episodes, {candidate}: {found}")
-
     reuse, names = args.resume or not args.group.writes, [episode.name for episode in plans.data.episodes]
-    selected = select_memory(plans.config, names, planned, report, folder / SELECTION, reuse, args.hardware)
-    say(f"memory {selected}")
-    return selected
+    return select_memory(plans.config, names, planned, say, folder / SELECTION, reuse, args.hardware)
 
 
 def _figures(
@@ -145,11 +140,6 @@ def _doubts(fitted: Fitted, folded: CrossValidation | None) -> dict[str, Any]:
     for warning in found:
         console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     return {"address_probe": None if probe is None else probe.to_dict(), "warnings": found}
-
-
-def say(line: str) -> None:
-    """Print a line as it is."""
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def prepared_config(asked: RunConfig, plan: Prepared) -> RunConfig:

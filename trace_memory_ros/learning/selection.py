@@ -13,7 +13,7 @@ from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, judge
-from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Selection, Trial, select
+from trace_memory_ros.learning.decisions.candidates import NOT_JUDGED, Candidate, KeptTrials, Selection, Trial, select
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.optimise import Feed
 from trace_memory_ros.learning.engine.processes import ALONE
@@ -85,16 +85,17 @@ def select_memory(
     config: RunConfig,
     episodes: Sequence[str],
     planned: Callable[[str], Planned],
-    report: Callable[[Candidate, Trial], None],
+    say: Callable[[str], None],
     folder: Path,
     reuse: bool,
     hardware: Hardware = CPU,
 ) -> Selection:
     """Choose among `config.memory.candidates` by validation episodes, also after longer delays than theirs.
 
-    episodes: names of all that is learned from. planned: what a memory of a name is trained on. folder: where trials
-    and memories are kept; reuse: take trials that the same run of the same episodes kept there. Held-out episodes are
-    not looked at. Without validation episodes nothing is trained.
+    episodes: names of all that is learned from. planned: what a memory of a name is trained on. say: told what each
+    candidate decided, and which is taken. folder: where trials and memories are kept; reuse: take trials that the same
+    run of the same episodes kept there. Held-out episodes are not looked at. Without validation episodes nothing is
+    trained.
     """
     settings: dict[str, Any] = {"run": config.to_dict(), "episodes": list(episodes)}
     kept = KeptTrials(folder / "trials.json", settings, reuse)
@@ -103,15 +104,17 @@ def select_memory(
         def learn() -> Trial:
             plan = planned(candidate.memory)
             if plan.data.validation is None:
-                return Trial(None, None)
+                return NOT_JUDGED
             file = memory_file(folder, candidate.memory)
             return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file).trial
 
         found = kept.get(candidate.memory, learn)
-        report(candidate, found)
+        say(f"validation episodes, {candidate}: {found}")
         return found
 
-    return select([Candidate(name) for name in config.memory.candidates], trial)
+    selected = select([Candidate(name) for name in config.memory.candidates], trial)
+    say(f"memory {selected}")
+    return selected
 
 
 def memory_file(folder: Path, memory: str) -> Path:

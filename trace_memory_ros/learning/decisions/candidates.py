@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +47,11 @@ class Trial(NamedTuple):
         parts = [part for part in (self.held_out, self.longer) if part is not None]
         return Accuracy.pooled(parts) if parts else None
 
+    @property
+    def judges(self) -> bool:
+        """Whether it says anything of episodes that were not learned from."""
+        return self.decided is not None or self.chunk_error is not None
+
     def __str__(self) -> str:
         judged = [f"train {self.train}", f"others {self.held_out}"]
         judged += [f"after longer delays {self.longer}"] if self.longer is not None else []
@@ -69,6 +74,9 @@ class Trial(NamedTuple):
         """Plain mapping for summaries."""
         parts = self._asdict()
         return {name: part.to_dict() if isinstance(part, Accuracy) else part for name, part in parts.items()}
+
+
+NOT_JUDGED = Trial(None, None)
 
 
 class KeptTrials:
@@ -108,8 +116,8 @@ class Selection:
     tried: Mapping[Candidate, Trial]
 
     def __str__(self) -> str:
-        trial = self.tried[self.chosen]
-        if trial.decided is None and trial.chunk_error is None:
+        trial = self.tried.get(self.chosen, NOT_JUDGED)
+        if not trial.judges:
             return (
                 f"{self.chosen}: no episode is there to choose by, raise bags.validation (recipe.validation_pairs of a "
                 "simulated task)"
@@ -126,22 +134,22 @@ class Selection:
         return {**self.chosen._asdict(), "tried": tried}
 
 
-def select(candidates: Iterable[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
+def select(candidates: Sequence[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
     """Try candidates, the simplest first, until one decides all rightly, and take the best of these.
 
-    Where trials judge nothing that is the usual one, or the last.
+    Where the first trial judges nothing no other would: the usual one is taken untried, or the last.
     """
     tried: dict[Candidate, Trial] = {}
     for candidate in candidates:
         tried[candidate] = trial(candidate)
+        if not tried[candidate].judges:
+            return Selection(next((one for one in candidates if one.memory == USUAL), candidates[-1]), tried)
         if all_right(tried[candidate].decided):
             break
     decided = {one: found.decided for one, found in tried.items()}
     if judged := {one: found for one, found in decided.items() if found is not None}:
         return Selection(most_right(judged), tried)
     errors = {one: found.chunk_error for one, found in tried.items() if found.chunk_error is not None}
-    if not errors:
-        return Selection(next((one for one in tried if one.memory == USUAL), list(tried)[-1]), tried)
     return Selection(list(errors)[simplest(list(errors.values()))], tried)
 
 

@@ -21,6 +21,11 @@ def bar() -> Progress:
     return Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
 
 
+def say(line: str) -> None:
+    """Print a line as it is."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def line_of(step: Step) -> str:
     """One line of the log; what was not measured is left out."""
     attempt = f" (attempt {step.attempt})" if step.attempt > 1 else ""
