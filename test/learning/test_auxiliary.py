@@ -34,6 +34,12 @@ def builder() -> BatchBuilder:
     return prepare(design("gru"), [pair(i) for i in range(6)]).training
 
 
+FLOOR = 10
+"""Tokens along each side."""
+SPOTS = [1 + 11 * place for place in range(9)]
+"""Tokens at which the things lie."""
+
+
 def places(cameras: int = 1) -> Places:
     torch.manual_seed(0)
     return Places(FeatureNorm(COLOURS), COLOURS, cameras, (ROWS, COLUMNS))
@@ -88,6 +94,45 @@ def test_places_carry_over_to_colours_never_trained_on_there() -> None:
     # What a perceptron makes of the same is a table of colours by places.
     flat = lambda asked, tokens: layers(torch.cat([asked, tokens.flatten(1)], dim=-1))  # noqa: E731
     assert right(flat, 3e-3, list(layers.parameters()), told.grid) < 0.3
+
+
+def few_scenes(
+    rng: torch.Generator, looks: torch.Tensor, count: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What is asked for among nine things at changing places of a larger floor, the tokens, and which place it has."""
+    things, width = looks.shape
+    floor = torch.randn(4, width, generator=rng)
+    tokens = floor[torch.randint(4, (count, FLOOR * FLOOR), generator=rng)]
+    order = torch.stack([torch.randperm(things, generator=rng) for _ in range(count)])
+    tokens[:, SPOTS] = looks[order]
+    asked = torch.randint(things, (count,), generator=rng)
+    return looks[asked].tanh(), tokens, (order == asked[:, None]).int().argmax(dim=1)
+
+
+def test_places_are_learned_from_few_scenes_rather_than_scenes_by_heart() -> None:
+    rng = torch.Generator().manual_seed(3)
+    torch.manual_seed(3)
+    looks = torch.randn(len(SPOTS), 32, generator=rng)
+    (asked, tokens, at), others = few_scenes(rng, looks, 160), few_scenes(rng, looks, 400)
+    norm = FeatureNorm(32)
+    norm.calibrate(tokens)
+    told = Places(norm, 32, 1, (FLOOR, FLOOR))
+    out = nn.Sequential(nn.Linear(told.width + 32, 64), nn.GELU(), nn.Linear(64, 2))
+    optimiser = torch.optim.Adam([*told.parameters(), *out.parameters()], lr=2e-3)
+
+    def found(asked: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        return torch.cat([told(asked, tokens[:, None]), asked], dim=-1)
+
+    for _ in range(200):
+        drawn = torch.randint(160, (32,), generator=rng)
+        noisy = tokens[drawn] + torch.randn(32, FLOOR * FLOOR, 32, generator=rng)
+        loss = (out(found(asked[drawn], noisy)) - told.grid[SPOTS][at[drawn]]).abs().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    with torch.no_grad():
+        nearest = torch.cdist(out(found(*others[:2])), told.grid[SPOTS]).argmin(dim=-1)
+    assert (nearest == others[2]).float().mean() > 0.4
 
 
 def test_pictures_to_come_are_those_after_the_chunks_and_the_last_for_later(builder: BatchBuilder) -> None:

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from trace_memory_ros.vision.encoder import FeatureNorm
 
-HEADS, KEY = 4, 16
+HEADS, KEY = 8, 16
 """Heads that ask in each camera's picture, and the width of a key."""
+SHARPNESS = 16.0
+"""What the likeness of query and key, from -1 to 1, is multiplied by at first."""
 EDGE = math.sqrt(3.0)
 """Where a picture ends: its places have unit variance."""
 
@@ -18,9 +20,10 @@ EDGE = math.sqrt(3.0)
 class Places(nn.Module):
     """Attention over the present's tokens, of which only the places are told: row and column, their mean by weight.
 
-    What was remembered is compared with what is seen by a dot product, so that "where is that colour now" is learned
-    for all places at once. From one vector of the present and one of the past it has to be learned for each colour at
-    each place, and training episodes are learned by heart instead.
+    What was remembered is compared with what is seen by the cosine between query and key (query-key normalisation,
+    Henry et al. 2020), so that "where is that colour now" is learned for all places at once. From one vector of the
+    present and one of the past it has to be learned for each colour at each place, and training episodes are learned by
+    heart instead; so they are while attention is still spread over the whole picture, which is why it begins sharp.
 
     norm: of the tokens, another module's. asked: width of what is asked with. grid: rows and columns of the tokens.
     """
@@ -34,6 +37,7 @@ class Places(nn.Module):
         self.cameras = cameras
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
         self.key = nn.Linear(len(norm.centre), HEADS * KEY)
+        self.sharpness = nn.Parameter(torch.full((HEADS, 1), math.log(SHARPNESS)))
         down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in grid)
         places = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
         self.register_buffer("grid", places, persistent=False)
@@ -42,6 +46,7 @@ class Places(nn.Module):
         """Fresh weights."""
         self.query.reset_parameters()
         self.key.reset_parameters()
+        nn.init.constant_(self.sharpness, math.log(SHARPNESS))
 
     @property
     def width(self) -> int:
@@ -52,5 +57,7 @@ class Places(nn.Module):
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
         query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
         key = self.key(self._norm[0](tokens)).unflatten(-1, (HEADS, KEY))
-        weights = torch.einsum("nchd,nckhd->nchk", query, key).div(math.sqrt(KEY)).softmax(dim=-1)
+        query, key = (nn.functional.normalize(part, dim=-1) for part in (query, key))
+        alike = torch.einsum("nchd,nckhd->nchk", query, key)
+        weights = (alike * self.sharpness.exp()).softmax(dim=-1)
         return torch.einsum("nchk,kp->nchp", weights, self.grid).flatten(1)
