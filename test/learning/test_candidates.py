@@ -30,6 +30,20 @@ def test_of_equal_ones_the_first_is_taken_and_longer_delays_count() -> None:
     assert select(list(beyond), beyond.__getitem__).chosen == CACHE
 
 
+def test_a_simpler_one_that_is_hardly_behind_is_taken() -> None:
+    def trial(right: int, count: int) -> Trial:
+        return Trial(None, Accuracy.of(right, count))
+
+    def taken(first: Trial, gru: Trial) -> Candidate:
+        return select([FIRST, GRU], {FIRST: first, GRU: gru}.__getitem__).chosen
+
+    assert taken(trial(23, 24), trial(24, 24)) == FIRST
+    assert taken(trial(22, 24), trial(24, 24)) == GRU
+    # Of many decisions one in thirty is known to be fewer.
+    assert taken(trial(417, 432), trial(431, 432)) == GRU
+    assert taken(trial(429, 432), trial(431, 432)) == FIRST
+
+
 def test_a_choice_by_few_decisions_says_so() -> None:
     few = Trial(None, Accuracy.of(3, 3), Accuracy.of(60, 60))
     assert str(select([GRU], lambda _: few)).endswith("; 3 decisions are too few to know it by")

@@ -1,4 +1,4 @@
-"""What competes to be trained, what a trial of it found, and which is taken: of equal ones the simplest."""
+"""What competes to be trained, what a trial of it found, and which is taken: of nearly equal ones the simplest."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ NOTHING = 0.05
 """The share of the simplest one's error by which the best has to be better."""
 NO_ERROR = 1e-3
 """Of a chunk, in standard deviations of the actions: less than this is none, and nothing is gained by less still."""
+
+
+BEHIND = 0.05
+"""The share of decisions by which a simpler one may be behind and still be taken: one of 24 tells nothing."""
 
 
 class Candidate(NamedTuple):
@@ -126,7 +130,7 @@ class Selection:
             return f"{self.chosen}: what else was tried gains little over it"
         found = trial.held_out or trial.decided
         few = "" if found is None or found.tells else f"; {found.count} decisions are too few to know it by"
-        return f"{self.chosen}: nothing that was tried decides more rightly, and it is the simplest{few}"
+        return f"{self.chosen}: nothing that was tried decides clearly more rightly, and it is the simplest{few}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
@@ -135,7 +139,7 @@ class Selection:
 
 
 def select(candidates: Sequence[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
-    """Try candidates, the simplest first, until one decides all rightly, and take the best of these.
+    """Try candidates, the simplest first, until one decides all rightly, and take the simplest that is hardly behind.
 
     Where the first trial judges nothing no other would: the usual one is taken untried, or the last.
     """
@@ -159,8 +163,13 @@ def all_right(found: Accuracy | None) -> bool:
 
 
 def most_right(found: Mapping[Candidate, Accuracy]) -> Candidate:
-    """That with the largest share of right decisions, of equal ones the first."""
-    return max(found, key=lambda candidate: found[candidate].value)
+    """The first, which is the simplest, that the one with the largest share of right decisions is not clear of.
+
+    Clear is by more than `BEHIND` of the decisions, or by more than the interval of the better one's share.
+    """
+    best = max(found.values(), key=lambda accuracy: accuracy.value)
+    enough = max(best.low, best.value - BEHIND)
+    return next(candidate for candidate, accuracy in found.items() if accuracy.value >= enough)
 
 
 def simplest(errors: Sequence[float]) -> int:
