@@ -73,12 +73,8 @@ def only_stage(training: BatchBuilder, validation: BatchBuilder | None, first: M
 
     Not longer than all that others have; where nothing is decided and nothing mastered, as long as that.
     """
-    stages = min(2, _stages(first)) if _decides(training) else len(first.clock_factors)
+    stages = min(2, first.stages) if _decides(training) else len(first.clock_factors)
     return Stage(training, validation, 1.0, stages * first.stage_steps)
-
-
-def _stages(first: MemoryFirst) -> int:
-    return len(first.clock_factors) + len(first.delay_factors)
 
 
 def _decides(training: BatchBuilder) -> bool:

@@ -97,6 +97,11 @@ class MemoryFirst:
             raise ValueError(f"MemoryFirst.delay_factors = {self.delay_factors}: each at least 1")
 
     @property
+    def stages(self) -> int:
+        """How many the curriculum on the delay has, where something is decided."""
+        return len(self.clock_factors) + len(self.delay_factors)
+
+    @property
     def longest_delay(self) -> float:
         """Times the demonstrated delay, at the end of the phase and in the joint phase."""
         return self.delay_factors[-1] if self.delay_factors else 1.0

@@ -18,8 +18,6 @@ NOTHING = 0.05
 """The share of the simplest one's error by which the best has to be better."""
 NO_ERROR = 1e-3
 """Of a chunk, in standard deviations of the actions: less than this is none, and nothing is gained by less still."""
-
-
 BEHIND = 0.05
 """The share of decisions by which a simpler one may be behind and still be taken: one of 24 tells nothing."""
 
@@ -126,10 +124,10 @@ class Selection:
                 f"{self.chosen}: no episode is there to choose by, raise bags.validation (recipe.validation_pairs of a "
                 "simulated task)"
             )
-        if trial.decided is None:
-            return f"{self.chosen}: what else was tried gains little over it"
         found = trial.held_out or trial.decided
-        few = "" if found is None or found.tells else f"; {found.count} decisions are too few to know it by"
+        if found is None:
+            return f"{self.chosen}: what else was tried gains little over it"
+        few = "" if found.tells else f"; {found.count} decisions are too few to know it by"
         return f"{self.chosen}: nothing that was tried decides clearly more rightly, and it is the simplest{few}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +150,7 @@ def select(candidates: Sequence[Candidate], trial: Callable[[Candidate], Trial])
             break
     decided = {one: found.decided for one, found in tried.items()}
     if judged := {one: found for one, found in decided.items() if found is not None}:
-        return Selection(most_right(judged), tried)
+        return Selection(hardly_behind(judged), tried)
     errors = {one: found.chunk_error for one, found in tried.items() if found.chunk_error is not None}
     return Selection(list(errors)[simplest(list(errors.values()))], tried)
 
@@ -162,7 +160,7 @@ def all_right(found: Accuracy | None) -> bool:
     return found is not None and found.right == found.count
 
 
-def most_right(found: Mapping[Candidate, Accuracy]) -> Candidate:
+def hardly_behind(found: Mapping[Candidate, Accuracy]) -> Candidate:
     """The first, which is the simplest, that the one with the largest share of right decisions is not clear of.
 
     Clear is by more than `BEHIND` of the decisions, or by more than the interval of the better one's share.

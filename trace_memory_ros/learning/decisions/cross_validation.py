@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, all_right, most_right
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, all_right, hardly_behind
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FOLDS = 5
@@ -55,8 +55,8 @@ def cross_validate(
     """Train each candidate once per fold and pool the folds' decisions; None where none can be judged.
 
     The candidate that a fold's decisions are reported of is chosen by the decisions of the other folds, so that none
-    is reported by what it chose. Of equal candidates the first is taken, so that none is tried after one that decides
-    all rightly.
+    is reported by what it chose. Of nearly equal candidates the first is taken, so that none is tried after one that
+    decides all rightly.
     """
     found: dict[tuple[int, Candidate], Trial] = {}
     tried: list[Candidate] = []
@@ -76,7 +76,7 @@ def cross_validate(
     trained = [one.train for one in reported if one.train]
     train = Accuracy.pooled(trained) if trained else None
     by_candidate = {candidate: _pooled(found, candidate, judged) for candidate in tried}
-    return CrossValidation(folds, Accuracy.pooled(held), train, most_right(by_candidate), by_candidate)
+    return CrossValidation(folds, Accuracy.pooled(held), train, hardly_behind(by_candidate), by_candidate)
 
 
 def _pooled(found: Found, candidate: Candidate, folds: Sequence[int]) -> Accuracy:
@@ -85,4 +85,4 @@ def _pooled(found: Found, candidate: Candidate, folds: Sequence[int]) -> Accurac
 
 
 def _best(found: Found, candidates: Sequence[Candidate], folds: Sequence[int]) -> Candidate:
-    return most_right({candidate: _pooled(found, candidate, folds) for candidate in candidates})
+    return hardly_behind({candidate: _pooled(found, candidate, folds) for candidate in candidates})

@@ -49,7 +49,7 @@ class TrainingReport(Reporter):
     def __init__(self, recipe: Recipe) -> None:
         first = recipe.memory_first
         self._bar = bar()
-        steps = {MEMORY: (len(first.clock_factors) + len(first.delay_factors)) * first.stage_steps, JOINT: recipe.steps}
+        steps = {MEMORY: first.stages * first.stage_steps, JOINT: recipe.steps}
         self._tasks = {
             phase: self._bar.add_task(PHASES[phase], total=total, start=False) for phase, total in steps.items()
         }
