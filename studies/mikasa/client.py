@@ -23,11 +23,16 @@ LEAST_TRIED = 20
 
 
 class Acted(NamedTuple):
-    """What a step led to. success: of this tick alone."""
+    """What a step led to. success: of this tick alone.
+
+    at_right: whether of all choices the right one is nearest to the hand. beside_m: from the hand, on the table.
+    """
 
     seen: Seen
     success: bool
     done: bool
+    at_right: bool
+    beside_m: float
 
 
 class MikasaWorld(World):
@@ -59,7 +64,8 @@ class MikasaWorld(World):
     def move(self, action: Sequence[float]) -> Acted:
         """Do `(7,)` in the episode that was begun."""
         told = self._ask("act", action=[float(number) for number in action])
-        return Acted(_seen(told), bool(told["success"]), bool(told["done"]))
+        where = bool(told["at_right"]), float(told["beside_m"])
+        return Acted(_seen(told), bool(told["success"]), bool(told["done"]), *where)
 
 
 def _seen(told: dict[str, Any]) -> Seen:

@@ -17,11 +17,17 @@ from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 @dataclass(frozen=True)
 class Episode:
-    """One closed-loop episode. success: at any tick, the benchmark's criterion; success_at_end: at the last."""
+    """One closed-loop episode. success: at any tick, the benchmark's criterion; success_at_end: at the last.
+
+    at_right, beside_m: whether the hand ended nearest to the right choice, and how far beside it. They tell a memory
+    that does not know from a policy that does not reach.
+    """
 
     seed: int
     success: bool
     success_at_end: bool
+    at_right: bool
+    beside_m: float
     steps: int
     writes: int
 
@@ -49,7 +55,8 @@ class ClosedLoop:
         while not done:
             observation = observe(self.observer, seen)
             condition, _ = self.runtime.tick(observation)
-            seen, success, done = self.world.move(self.policy.act(observation, condition)[self._order].tolist())
-            successes.append(success)
+            acted = self.world.move(self.policy.act(observation, condition)[self._order].tolist())
+            seen, done = acted.seen, acted.done
+            successes.append(acted.success)
             writes += condition.wrote
-        return Episode(seed, any(successes), successes[-1], len(successes), writes)
+        return Episode(seed, any(successes), successes[-1], acted.at_right, acted.beside_m, len(successes), writes)

@@ -27,7 +27,7 @@ from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import LADDER
 
-SCHEMA = 2
+SCHEMA = 3
 EXPERT = "expert"
 """The row that everything is measured beside; trained by nobody."""
 HELD_OUT, VALIDATION = 1 / 6, 1 / 10

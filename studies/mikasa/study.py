@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from rich.table import Table
 
@@ -36,6 +37,16 @@ TOLD = (
     "model_id",
 )
 """Of each training."""
+COLUMNS = (
+    "row",
+    "success",
+    "at the end",
+    "hand at the right one",
+    "decisions, memory alone",
+    "with the policy",
+    "steps",
+)
+"""Decisions of held-out demonstrations; where the hand is at an episode's end."""
 PUBLISHED = {
     "RememberColor3": {"ELMUR": 0.89, "RATE": 0.65, "Diffusion Policy": 0.32},
     "RememberColor5": {"ELMUR": 0.19, "RATE": 0.13, "Diffusion Policy": 0.10},
@@ -145,6 +156,9 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
+        found["at_right"] = proportion([one["at_right"] for one in played])
+        beside_m = [one["beside_m"] for one in played if one["at_right"]]
+        found["beside_m"] = median(beside_m) if beside_m else None
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
 
@@ -159,7 +173,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
         yield table(
             f"{task}: canonical episodes solved; single-task imitation of {figures['demonstrations']} demonstrations "
             f"(recorded {made['recorded']}, failed {made['failed']})",
-            ["row", "success", "at the end", "held-out decisions, memory alone", "with the policy", "steps"],
+            COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
         if found["taken_by_auto"]:
@@ -173,11 +187,13 @@ def tables(figures: Figures) -> Iterator[Table | str]:
 def _cells(found: Figures) -> list[str]:
     alone = [one and one["held_out"] for one in found.get("memory_first", [])]
     whole = found.get("held_out_branch_accuracy", [])
-    shares = [_told(found[name]) for name in ("success", "success_at_end")]
+    shares = [_told(found.get(name)) for name in ("success", "success_at_end", "at_right")]
     return [*shares, _accuracies(alone), _accuracies(whole), f"{found['steps']:.1f}"]
 
 
-def _told(share: Figures) -> str:
+def _told(share: Figures | None) -> str:
+    if share is None:
+        return ""
     low, high = share["ci95"]
     few = "" if share["count"] >= LEAST else ", too few to tell"
     return f"{share['right']}/{share['count']} ({low:.2f} to {high:.2f}{few})"

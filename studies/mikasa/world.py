@@ -90,6 +90,15 @@ def place_of_target(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[n
     return int(np.argmin(np.abs(np.sort(choices) - target))), len(choices)
 
 
+def choice_at(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[bool, float]:
+    """Whether of all choices the right one is nearest to the hand, and how far beside the hand the right one is, m."""
+    choices = np.stack([pose[0, :2].numpy() for pose in env.unwrapped.initial_poses.values()])
+    nearest, right = (
+        int(np.argmin(np.linalg.norm(choices - at, axis=1))) for at in (hand[:2], hand[:2] + offset_m[:2])
+    )
+    return nearest == right, float(np.linalg.norm(offset_m[:2]))
+
+
 class Server:
     """One task's environment, and the episode that is being played in it."""
 
@@ -145,7 +154,9 @@ class Server:
         assert self._env is not None
         given = torch.tensor([action], dtype=torch.float32).clamp(-1.0, 1.0)
         shown, _, terminated, truncated, info = self._env.step(given)
-        return {**_sent(shown), "success": bool(info["success"]), "done": bool(terminated) or bool(truncated)}
+        right, beside_m = choice_at(self._env, _parts(shown)[1], info["obj_to_goal_pos"][0].numpy().astype(np.float64))
+        told = {"success": bool(info["success"]), "at_right": right, "beside_m": beside_m}
+        return {**_sent(shown), **told, "done": bool(terminated) or bool(truncated)}
 
     def _of(self, task: str, pictures: bool = True) -> gym.Env:
         key = task, pictures

@@ -76,7 +76,7 @@ class Shown(MikasaWorld):
     def move(self, action) -> Acted:
         self.acted.append(action)
         tick = len(self.acted)
-        return Acted(shown(self.seed, tick), tick == TICKS - 1, tick == TICKS)
+        return Acted(shown(self.seed, tick), tick == TICKS - 1, tick == TICKS, self.seed > FIRST_SEED, 0.02)
 
 
 def test_names_are_the_benchmarks() -> None:
@@ -175,6 +175,7 @@ def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path) -> Non
     assert found["recordings"] == {"recorded": 12, "failed": 0, "cue_gone_ticks": [2, 2], "asked_ticks": [4, 4]}
     gru, expert = found["rows"]["gru"], found["rows"][EXPERT]
     assert (gru["success"]["right"], gru["success_at_end"]["right"], gru["writes"]) == (3, 0, 2)
+    assert (gru["at_right"]["right"], gru["at_right"]["count"], gru["beside_m"]) == (2, 3, 0.02)
     assert (expert["success"]["count"], expert["success_at_end"]["right"]) == (3, 1)
     assert gru["memory_first"][0]["held_out"]["count"] == gru["held_out_episodes"][0] == 2
     shown_table, published = list(study.tables(figures))
@@ -199,9 +200,10 @@ def test_pictures_come_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> Non
         "proprio": seen.proprio.tolist(),
     }
     world = Shown()
-    monkeypatch.setattr(world, "_ask", lambda what, **request: {**sent, "success": True, "done": False}, raising=False)
+    sent |= {"success": True, "done": False, "at_right": True, "beside_m": 0.03}
+    monkeypatch.setattr(world, "_ask", lambda what, **request: sent, raising=False)
     acted = MikasaWorld.move(world, [0.0] * len(ACTIONS))
-    assert (acted.success, acted.done) == (True, False)
+    assert acted[1:] == (True, False, True, 0.03)
     for name in CAMERAS:
         np.testing.assert_array_equal(acted.seen.pictures[name], seen.pictures[name])
     np.testing.assert_array_equal(acted.seen.proprio, seen.proprio)
