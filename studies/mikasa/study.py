@@ -14,7 +14,7 @@ from studies import options
 from studies.grid import Figures, Run, parts
 from studies.mikasa.client import MikasaWorld, recordings_there
 from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
-from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, summary_of
+from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, summary_of
 from studies.mikasa.rows import RECIPE, ROWS, plain
 from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
@@ -144,7 +144,7 @@ def _task(plan: MikasaPlan, task: str) -> Figures:
 def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     """Successes over all seeds' canonical episodes, and what the trainings found; None where nothing was played."""
     stores = [plan.store(Run(task, row, seed)) for seed in range(1 if row == EXPERT else plan.seeds)]
-    played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", {})]
+    played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", PLAYED)]
     if not played:
         return None
     found: Figures = {

@@ -86,17 +86,20 @@ def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> I
 def place_of_target(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[int, int]:
     """Which of the choices is right, counted from the lowest y, and how many there are."""
     target = float(hand[1] + offset_m[1])
-    choices = [float(pose[0, 1]) for pose in env.unwrapped.initial_poses.values()]
+    choices = _choices(env)[:, 1]
     return int(np.argmin(np.abs(np.sort(choices) - target))), len(choices)
 
 
 def choice_at(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[bool, float]:
     """Whether of all choices the right one is nearest to the hand, and how far beside the hand the right one is, m."""
-    choices = np.stack([pose[0, :2].numpy() for pose in env.unwrapped.initial_poses.values()])
-    nearest, right = (
-        int(np.argmin(np.linalg.norm(choices - at, axis=1))) for at in (hand[:2], hand[:2] + offset_m[:2])
-    )
-    return nearest == right, float(np.linalg.norm(offset_m[:2]))
+    beside_m = offset_m[:2]
+    to_hand, to_target = (np.linalg.norm(_choices(env) - at, axis=1) for at in (hand[:2], hand[:2] + beside_m))
+    return bool(to_hand.argmin() == to_target.argmin()), float(np.linalg.norm(beside_m))
+
+
+def _choices(env: gym.Env) -> NDArray[np.float64]:
+    """Where on the table they stand `(N, 2)`, m."""
+    return np.stack([pose[0, :2].numpy().astype(np.float64) for pose in env.unwrapped.initial_poses.values()])
 
 
 class Server:
@@ -154,9 +157,11 @@ class Server:
         assert self._env is not None
         given = torch.tensor([action], dtype=torch.float32).clamp(-1.0, 1.0)
         shown, _, terminated, truncated, info = self._env.step(given)
-        right, beside_m = choice_at(self._env, _parts(shown)[1], info["obj_to_goal_pos"][0].numpy().astype(np.float64))
+        sent = _sent(shown)
+        offset = info["obj_to_goal_pos"][0].numpy().astype(np.float64)
+        right, beside_m = choice_at(self._env, np.asarray(sent["proprio"]), offset)
         told = {"success": bool(info["success"]), "at_right": right, "beside_m": beside_m}
-        return {**_sent(shown), **told, "done": bool(terminated) or bool(truncated)}
+        return {**sent, **told, "done": bool(terminated) or bool(truncated)}
 
     def _of(self, task: str, pictures: bool = True) -> gym.Env:
         key = task, pictures
