@@ -83,7 +83,7 @@ def recorded(world: MikasaWorld, folder: Path, task: str, count: int) -> Iterato
         if seed >= LEAST_TRIED and succeeded < seed / 2:
             raise RuntimeError(f"{task}: the expert solved {succeeded} of {seed} episodes: its gains do not suit it")
         file = _file(folder, task, seed)
-        if not file.exists():
+        if not _there(file):
             world.record(task, seed, file)
             if seed % TOLD_EVERY == 0:
                 say(f"{task}: demonstration {seed} recorded")
@@ -96,10 +96,14 @@ def recorded(world: MikasaWorld, folder: Path, task: str, count: int) -> Iterato
 def recordings_there(folder: Path, task: str, count: int) -> list[Recorded]:
     """What there is of `recorded`."""
     found: list[Recorded] = []
-    while sum(one.success for one in found) < count and (file := _file(folder, task, len(found))).exists():
+    while sum(one.success for one in found) < count and _there(file := _file(folder, task, len(found))):
         found.append(Recorded(file))
     return found
 
 
 def _file(folder: Path, task: str, seed: int) -> Path:
     return folder / task / f"{seed}.npz"
+
+
+def _there(file: Path) -> bool:
+    return file.exists() and Recorded(file).current

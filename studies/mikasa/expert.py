@@ -1,4 +1,7 @@
-"""The demonstrator: a proportional controller that knows where the true target is; imported under either Python."""
+"""The demonstrator, a proportional controller that knows where the true target is, and how the choices are counted.
+
+Imported under either Python.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ ABOVE = np.array([0.0, 0.0, 0.03])
 DISTURBED_M = 0.12
 """Nearer than this nothing is disturbed, since success asks for a hand that is at rest."""
 DISTURBANCE = 0.1
+ARC_MIDDLE = np.array([-0.25, 0.0])
+"""What the benchmark's arcs of choices are drawn around, on the table, m; its rows of three lie beside it."""
 
 
 def towards(offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -31,3 +36,10 @@ def disturbed(
     executed = action.copy()
     executed[:3] = np.clip(action[:3] + rng.normal(0.0, DISTURBANCE, 3), -1.0, 1.0)
     return executed
+
+
+def nth_along_arc(choices: NDArray[np.float64], target: NDArray[np.float64]) -> int:
+    """Which of the choices `(N, 2)` the target `(2,)` is, counted along their arc from the lowest y."""
+    beside = choices - ARC_MIDDLE
+    order = np.argsort(np.arctan2(beside[:, 1], beside[:, 0]))
+    return int(np.linalg.norm(choices[order] - target, axis=1).argmin())

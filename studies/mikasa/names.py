@@ -24,6 +24,8 @@ RATE_HZ = 20
 FIRST_SEED = 4_242_424_242
 """The canonical episodes' first seed; the others follow it."""
 EPISODES = 50
+RECORDED = 2
+"""How a recording is told: those told otherwise are made anew."""
 
 
 def environment_id(task: str) -> str:

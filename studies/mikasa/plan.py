@@ -13,7 +13,7 @@ import torch
 from studies.grid import HERE, Figures, Run, Store, digest, do
 from studies.mikasa.client import MikasaWorld, recorded
 from studies.mikasa.closed_loop import ClosedLoop
-from studies.mikasa.names import FIRST_SEED
+from studies.mikasa.names import FIRST_SEED, RECORDED
 from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import design_of, plain
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
@@ -66,7 +66,7 @@ class MikasaPlan:
         """What a training depends on besides task, row and seed."""
         if run.row == EXPERT:
             return {"schema": SCHEMA}
-        trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations}
+        trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
         return {"schema": SCHEMA, "design": plain(run.row), **trained}
 
     def folder(self, run: Run) -> Path:

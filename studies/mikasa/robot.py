@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.mikasa.names import CAMERAS, PROPRIO, PX, RATE_HZ
+from studies.mikasa.names import CAMERAS, PROPRIO, PX, RATE_HZ, RECORDED
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.frames import Frames
@@ -35,7 +35,7 @@ class Seen:
 class Recorded:
     """A recording, of which the pictures are read when they are asked for.
 
-    success: at any tick, which is what the benchmark counts.
+    success: at any tick, which is what the benchmark counts. current: told as recordings are now.
     """
 
     def __init__(self, file: Path) -> None:
@@ -43,6 +43,7 @@ class Recorded:
             self._kept = {name: int(kept[name]) for name in kept.files if name not in ARRAYS}
         self.name, self._file = file.stem, file
         self.success = bool(self._kept["success"])
+        self.current = self._kept.get("schema") == RECORDED
 
     @property
     def cue_gone(self) -> int:

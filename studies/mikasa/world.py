@@ -19,8 +19,8 @@ from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS, appl
 from mikasa_robo_suite.vla.utils.wrappers import StateOnlyTensorToDictWrapper
 from numpy.typing import NDArray
 
-from studies.mikasa.expert import disturbed, towards
-from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ, environment_id
+from studies.mikasa.expert import disturbed, nth_along_arc, towards
+from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ, RECORDED, environment_id
 
 # The renderer's code waits for a GPU even where there is none.
 torch.cuda.synchronize = lambda *_: None
@@ -84,10 +84,9 @@ def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> I
 
 
 def place_of_target(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[int, int]:
-    """Which of the choices is right, counted from the lowest y, and how many there are."""
-    target = float(hand[1] + offset_m[1])
-    choices = _choices(env)[:, 1]
-    return int(np.argmin(np.abs(np.sort(choices) - target))), len(choices)
+    """Which of the choices is right, counted along their arc from the lowest y, and how many there are."""
+    choices = _choices(env)
+    return nth_along_arc(choices, hand[:2] + offset_m[:2]), len(choices)
 
 
 def choice_at(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[bool, float]:
@@ -129,7 +128,12 @@ class Server:
         steps = list(demonstrate(env, seed, noise))
         cue, asked = phases(env)
         success = any(step.success for step in steps)
-        found: dict[str, Any] = {"seed": seed, "success": success, "success_at_end": steps[-1].success}
+        found: dict[str, Any] = {
+            "schema": RECORDED,
+            "seed": seed,
+            "success": success,
+            "success_at_end": steps[-1].success,
+        }
         if success:
             seen = [_parts(step.shown) for step in steps]
             answer, choices = place_of_target(env, seen[asked][1], steps[asked].offset_m)

@@ -13,8 +13,8 @@ import pytest
 from studies.grid import Run
 from studies.mikasa import driver, names, study
 from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
-from studies.mikasa.expert import ABOVE, disturbed, towards
-from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX
+from studies.mikasa.expert import ABOVE, ARC_MIDDLE, disturbed, nth_along_arc, towards
+from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
 from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
 from studies.mikasa.rows import RECIPE, ROWS, design_of
@@ -45,7 +45,7 @@ def shown(seed: int, tick: int) -> Seen:
 def write_recording(file: Path, seed: int, success: bool = True) -> None:
     """A recording as the world writes it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    found = {"seed": seed, "success": success, "success_at_end": success}
+    found = {"schema": RECORDED, "seed": seed, "success": success, "success_at_end": success}
     if success:
         seen = [shown(seed, tick) for tick in range(TICKS)]
         found |= {name: np.stack([one.pictures[name] for one in seen]) for name in CAMERAS}
@@ -131,6 +131,29 @@ def test_the_expert_moves_towards_the_target_and_is_left_alone_beside_it() -> No
     moved = disturbed(towards(far), far, rng)
     assert (moved[:3] != towards(far)[:3]).any() and not moved[3:].any() and abs(moved).max() <= 1.0
     np.testing.assert_array_equal(disturbed(towards(near), near, rng), towards(near))
+
+
+def test_choices_are_counted_along_their_arc() -> None:
+    angles = np.pi * np.arange(-4, 5) / 9
+    arc = ARC_MIDDLE + 0.3 * np.stack([np.cos(angles), np.sin(angles)], 1)
+    arc[:, 1] -= 0.025 * np.arange(-4, 5)
+    # The benchmark moves each by about a centimetre: here the outermost is less far to the side than its neighbour.
+    arc[8] += (0.0, -0.015)
+    assert arc[8, 1] < arc[7, 1]
+    shuffled = np.random.default_rng(0).permutation(9)
+    assert [nth_along_arc(arc[shuffled], arc[nth] + 0.005) for nth in range(9)] == list(range(9))
+    row = np.stack([np.zeros(3), [0.1, -0.1, 0.0]], 1)
+    assert [nth_along_arc(row, target) for target in row] == [2, 0, 1]
+
+
+def test_recordings_that_were_told_otherwise_are_made_anew(tmp_path: Path) -> None:
+    first = list(recorded(Shown(), tmp_path, TASK, 3))
+    with np.load(tmp_path / TASK / "1.npz") as kept:
+        np.savez(tmp_path / TASK / "1.npz", **{name: kept[name] for name in kept.files if name != "schema"})
+    assert len(recordings_there(tmp_path, TASK, 3)) == 1
+    world = Shown()
+    assert len(list(recorded(world, tmp_path, TASK, 3))) == len(first) == 3
+    assert world.made == [1]
 
 
 def test_splits_share_nothing_and_hold_all() -> None:
