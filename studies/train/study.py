@@ -1,4 +1,7 @@
-"""Training: ticks a second, where a step's time goes, memory at 1,000 episodes, minutes to a memory that decides."""
+"""Training: ticks a second, where a step's time goes, memory at 1,000 episodes, minutes to a memory that decides.
+
+On a CPU all is done by one thread; with `--device cuda` by the GPU, encoder and policy in bf16 where it has it.
+"""
 
 from __future__ import annotations
 
@@ -34,39 +37,52 @@ from trace_memory_ros.memory.registry import GATED
 SCHEMA = 1
 TASK = "origin"
 LEARNED = 0.95
+LONGER = 10
+"""Times the steps on made-up episodes where there is a GPU, whose first steps are slow."""
 RAM_GIB, TORCH_SHARE, CPU_MIN = 6.0, 0.9, 6.0
 """What must hold: memory at 1,000 episodes, least share of a step in torch, most CPU minutes to `LEARNED`."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Bags, their number, workers."""
+    """Device, bags, their number, workers."""
+    parser.add_argument("--device", default="cpu", help="auto, cpu, cuda, cuda:N or mps (default: cpu)")
     parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
     options.add_counts(parser, scenes=(75, "scenes of which both cues are recorded"))
     options.add_workers(parser)
 
 
-def run(out_dir: Path, quick: bool, bags: Path, scenes: int, workers: int) -> Figures:
+def run(out_dir: Path, quick: bool, device: str, bags: Path, scenes: int, workers: int) -> Figures:
     """Measure each part that is not there yet."""
+    hardware = Hardware.chosen(device)
     store = Store(out_dir / "parts")
     names = registry.names()[:2] if quick else (*registry.names(), f"trace{GATED}")
     sizes = Sizes(episodes=24, seconds=12, held_out=8, memory_steps=3, joint_steps=2) if quick else Sizes()
-    settings = {"schema": SCHEMA, "quick": quick}
+    if hardware.device.type != "cpu" and not quick:
+        sizes = replace(sizes, memory_steps=LONGER * sizes.memory_steps, joint_steps=LONGER * sizes.joint_steps)
+    settings = {"schema": SCHEMA, "quick": quick, "hardware": hardware.to_dict()}
     torch.set_num_threads(1)
-    scan = {name: store.get(f"scan-{name}", settings, partial(ticks_per_s, name)) for name in names}
+    scan = {name: store.get(f"scan-{name}", settings, partial(ticks_per_s, name, hardware)) for name in names}
     say(f"ticks a second, forward and backward: {_rates(scan)}")
-    measure = partial(in_a_process, sizes, out_dir / "made-up")
+    measure = partial(in_a_process, sizes, out_dir / "made-up", device)
     thousand = store.get("thousand", {**settings, "sizes": asdict(sizes)}, measure)
     say(f"{sizes.episodes} episodes: at most {thousand['peak']['resident']:.2f} GiB")
     few = 4 if quick else scenes
-    task = store.get("task", {**settings, "scenes": few}, partial(learn_task, bags, few, quick, workers))
+    learn = partial(learn_task, bags, few, quick, workers, replace(hardware, loaders=1))
+    task = store.get("task", {**settings, "scenes": few}, learn)
     say(f"{TASK}: {_task_words(task)}")
-    return {"scan_ticks_per_s": scan, "thousand_episodes": thousand, "task": task, "holds": _holds(thousand, task)}
+    return {
+        "hardware": hardware.to_dict(),
+        "scan_ticks_per_s": scan,
+        "thousand_episodes": thousand,
+        "task": task,
+        "holds": _holds(thousand, task),
+    }
 
 
-def in_a_process(sizes: Sizes, folder: Path) -> Figures:
+def in_a_process(sizes: Sizes, folder: Path, device: str) -> Figures:
     """What training on made-up episodes takes, in a process of its own, whose memory holds nothing else."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "studies.train.thousand", json.dumps(asdict(sizes)), str(folder)]
+    command = [sys.executable, "-m", "studies.train.thousand", json.dumps(asdict(sizes)), str(folder), device]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"training on {sizes.episodes} made-up episodes failed: {done.stderr[-2000:]}")
@@ -75,34 +91,41 @@ def in_a_process(sizes: Sizes, folder: Path) -> Figures:
 
 
 class Clocked(Reporter):
-    """CPU seconds at each line of a training."""
+    """CPU and wall seconds at each line of a training."""
 
     def __init__(self) -> None:
-        self.begun = time.process_time()
-        self.lines: list[tuple[float, Progress]] = []
+        self._begun = self._now()
+        self.lines: list[tuple[float, float, Progress]] = []
 
     def progress(self, line: Progress) -> None:
         """Note when it came."""
-        self.lines.append((time.process_time() - self.begun, line))
+        cpu_s, wall_s = self._now()
+        self.lines.append((cpu_s - self._begun[0], wall_s - self._begun[1], line))
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.process_time(), time.perf_counter()
 
 
-def learn_task(bags: Path, scenes: int, quick: bool, workers: int) -> Figures:
-    """One task of the arm from its bags: CPU minutes until validation decisions are right, and what is held out."""
+def learn_task(bags: Path, scenes: int, quick: bool, workers: int, hardware: Hardware) -> Figures:
+    """One task of the arm from its bags: minutes until validation decisions are right, and what is held out."""
     prepared = _prepared(bags, scenes, quick, workers)
     clocked = Clocked()
-    fitted = fit(prepared.design, prepared.data, prepared.recipe, 0, report=clocked, hardware=Hardware(loaders=1))
+    fitted = fit(prepared.design, prepared.data, prepared.recipe, 0, report=clocked, hardware=hardware)
     reached = [
-        seconds
-        for seconds, line in clocked.lines
+        (cpu_s / 60.0, wall_s / 60.0)
+        for cpu_s, wall_s, line in clocked.lines
         if line.clock_factor == 1.0
         and line.validation_branch_accuracy is not None
         and line.validation_branch_accuracy.value >= LEARNED
     ]
     figures = fitted.figures()
+    cpu_min, wall_min = reached[0] if reached else (None, None)
     return {
         "task": TASK,
         "episodes": {name: figures[f"{name}_episodes"] for name in ("training", "validation", "held_out")},
-        "cpu_min_to_learned": reached[0] / 60.0 if reached else None,
+        "cpu_min_to_learned": cpu_min,
+        "wall_min_to_learned": wall_min,
         "cpu_min": (fitted.memory_cpu_s + fitted.joint_cpu_s) / 60.0,
         "wall_min": (fitted.memory_s + fitted.joint_s) / 60.0,
         "attempts": fitted.attempts,
@@ -151,7 +174,9 @@ def tables(figures: Figures) -> Iterator[Table | str]:
     keys = ("forward", "forward_and_backward", "parameters")
     cells = ((name, *(f"{found[key]:,.0f}" for key in keys)) for name, found in figures["scan_ticks_per_s"].items())
     columns = ("memory", "forward", "forward and backward", "parameters")
-    yield table("ticks of memory a second, 16 episodes of 30 writes, one thread", columns, cells)
+    given = figures["hardware"]
+    where = f"{given['device']}, {given['precision']}"
+    yield table(f"ticks of memory a second, 16 episodes of 30 writes: {where}", columns, cells)
     thousand, task = figures["thousand_episodes"], figures["task"]
     rows = (*_stages("made-up episodes", thousand["stages"]), *_stages(task["task"], task["stages"]))
     yield table("where a step's time goes", ("training", "ms", "ticks/s", *STEP, "in torch"), rows)

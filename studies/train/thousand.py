@@ -50,7 +50,7 @@ class Sizes:
         return self.seconds * 1_000 // PERIOD_MS
 
 
-def train(sizes: Sizes, folder: Path) -> dict[str, Any]:
+def train(sizes: Sizes, folder: Path, device: str = "cpu") -> dict[str, Any]:
     """Make the episodes up in `folder`, train on them for some steps, and say what memory and time that took."""
     usage = Usage()
     design = _design(sizes)
@@ -62,7 +62,7 @@ def train(sizes: Sizes, folder: Path) -> dict[str, Any]:
     prepared = usage.now()
     first = MemoryFirst((1.0,), (), stage_steps=sizes.memory_steps, check_steps=sizes.memory_steps, attempts=1)
     recipe = Recipe(memory_first=first, steps=sizes.joint_steps)
-    fitted = fit(design, data, recipe, 0, hardware=Hardware(loaders=2))
+    fitted = fit(design, data, recipe, 0, hardware=Hardware.chosen(device))
     pixels = sum(frames.nbytes for demo in demos for frames in demo.images.values())
     return {
         "sizes": {**asdict(sizes), "cameras": len(CAMERAS), "period_ms": PERIOD_MS},
@@ -139,4 +139,4 @@ def _empty(path: Path, sizes: Sizes) -> Frames:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     given = Sizes(**json.loads(sys.argv[1]))
-    print(json.dumps(train(given, Path(sys.argv[2]))))
+    print(json.dumps(train(given, Path(sys.argv[2]), sys.argv[3])))

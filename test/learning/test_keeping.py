@@ -14,7 +14,7 @@ from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
-from trace_memory_ros.learning.engine.hardware import CPU
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.keeping import Stopped
 from trace_memory_ros.learning.fit import Fitted, fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
@@ -82,6 +82,21 @@ def test_a_training_that_was_stopped_twice_is_the_training(course: tuple[Any, Da
     assert same(uninterrupted, resumed)
     assert told([*first.lines, *second.lines, *last.lines]) == told(whole.lines)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_training_on_a_gpu_goes_on_where_it_was_stopped(course: tuple[Any, Data], tmp_path: Path) -> None:
+    plan, data = course
+    gpu, file = Hardware.chosen("cuda", "float32"), tmp_path / "training.safetensors"
+    whole, first, last = Log(), Log((MEMORY, 2, 6)), Log()
+    fit(plan, data, SHORT, 0, report=whole, hardware=gpu)
+    with pytest.raises(Stopped):
+        fit(plan, data, SHORT, 0, report=first, save_to=file, hardware=gpu)
+    fit(plan, data, SHORT, 0, report=last, save_to=file, resume=True, hardware=gpu)
+    lines = [*first.lines, *last.lines]
+    assert [line.step for line in lines] == [line.step for line in whole.lines]
+    for line, expected in zip(lines, whole.lines, strict=True):
+        assert line.losses == pytest.approx(expected.losses, rel=1e-3, abs=1e-5)
 
 
 def test_the_joint_phase_is_stopped_between_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from studies.engine import show
 from studies.train.scan import ticks_per_s
 from studies.train.study import Clocked, _holds, tables
 from studies.train.thousand import Sizes, train
+from trace_memory_ros.learning.engine.hardware import Hardware
 from trace_memory_ros.learning.engine.stage_times import STEP
 from trace_memory_ros.learning.report.progress import JOINT, Progress
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -33,10 +34,11 @@ def test_made_up_episodes_are_trained_on_and_take_no_room(tmp_path: Path) -> Non
     assert found["peak"]["resident"] >= found["prepared"]["resident"] > 0 and found["peak"]["anonymous"] > 0
     held = sum(file.stat().st_blocks * 512 for file in tmp_path.iterdir())
     named = sum(file.stat().st_size for file in tmp_path.iterdir())
-    rates = ticks_per_s("gru", 1)
+    rates = ticks_per_s("gru", repeats=1)
     assert rates["forward"] >= rates["forward_and_backward"] > 0
     assert held < named and np.isclose(found["pixels_gib"] * 2**30, 8 * 60 * 3 * 32 * 32 * 3)
     figures = {
+        "hardware": Hardware().to_dict(),
         "scan_ticks_per_s": {"gru": rates},
         "thousand_episodes": found,
         "task": task(1.5, 40),
@@ -58,4 +60,5 @@ def test_what_holds_is_what_was_asked_for() -> None:
 def test_a_line_is_noted_with_the_time_it_came() -> None:
     clocked = Clocked()
     clocked.progress(Progress(JOINT, 1, 1.0, {}, None, None))
-    assert clocked.lines[0][0] >= 0.0 and clocked.lines[0][1].step == 1
+    cpu_s, wall_s, line = clocked.lines[0]
+    assert cpu_s >= 0.0 and wall_s >= 0.0 and line.step == 1
