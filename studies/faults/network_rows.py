@@ -128,8 +128,10 @@ def no_networks() -> str:
     """Why there can be no network namespaces here; empty where there can."""
     if os.geteuid() or not shutil.which("ip"):
         return "network namespaces need root and iproute2"
-    done = subprocess.run(["ip", "netns", "add", f"{HERE}_try"], capture_output=True, text=True, check=False)
-    subprocess.run(["ip", "netns", "delete", f"{HERE}_try"], capture_output=True, check=False)
+    # Of this process alone: another that asks at the same time must not find the name taken.
+    tried = f"{HERE}_try_{os.getpid()}"
+    done = subprocess.run(["ip", "netns", "add", tried], capture_output=True, text=True, check=False)
+    subprocess.run(["ip", "netns", "delete", tried], capture_output=True, check=False)
     return f"no network namespace: {done.stderr.strip()}" if done.returncode else ""
 
 

@@ -21,7 +21,9 @@ SO_RCVBUFFORCE = 33
 PORT = 5_310
 DEADLINE_S = 60.0
 
-pytestmark = pytest.mark.skipif(bool(no_loss()), reason=no_loss())
+LACKING = no_loss()
+
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=LACKING)
 
 
 @pytest.fixture
