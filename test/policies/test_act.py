@@ -13,6 +13,7 @@ from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy, chunk_l1
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.runner import ActRunner
 from trace_memory_ros.vision import weights
+from trace_memory_ros.vision.config import BackboneConfig
 
 CONFIG = ActConfig(
     cameras=("overhead", "wrist"),
@@ -145,13 +146,38 @@ def test_places_of_what_is_asked_for_reach_the_action(tmp_path: Path, monkeypatc
     assert not torch.equal(policy.places.key.weight, before)
 
 
+def test_a_grid_too_fine_to_attend_to_is_made_coarser_and_places_are_told_on_it_as_it_is() -> None:
+    config = replace(CONFIG, backbone=BackboneConfig("cells", options={"cell_px": 1}), places=True)
+    torch.manual_seed(0)
+    policy = ActPolicy(config)
+    images, state, memory = _inputs(config, 2)
+    features = policy.image_features(images)
+    policy.image_tokens.calibrate(features)
+    assert policy.image_tokens.grid == (16, 16) and policy.image_tokens(images).shape[1] == 8 * 8 * len(config.cameras)
+    chunk = policy(images, state, memory)
+    torch.testing.assert_close(policy(features, state, memory), chunk)
+    chunk.square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in policy.parameters())
+    # A head that asks for red tells where the one red pixel is.
+    places, dark = policy.places, torch.zeros(1, len(config.cameras), 256, 3)
+    dark[0, :, 37] = torch.tensor((1.0, 0.0, 0.0))
+    assert places is not None
+    with torch.no_grad():
+        key = torch.nn.functional.normalize(places.key(policy.image_tokens.map[0](dark[0, 0, 37])), dim=-1)
+        places.query.weight.zero_()
+        places.query.bias.copy_(key.repeat(len(config.cameras)))
+        places.sharpness.fill_(8.0)
+        found = places(torch.zeros(1, places.query.in_features), dark).view(-1, 2)
+    torch.testing.assert_close(found, places.grid[37].expand_as(found), atol=1e-3, rtol=0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"heads": 3}, "heads = 3"),
         ({"image_px": 0}, "image_px = 0"),
         ({"chunk": 0}, "chunk = 0"),
-        ({"places": True}, "places needs a pretrained backbone"),
+        ({"places": True}, "places needs features that stay"),
     ],
 )
 def test_impossible_sizes_are_named(change: dict[str, Any], message: str) -> None:

@@ -26,6 +26,7 @@ from trace_memory_ros.runtime.checkpoint import CheckpointError, load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.encoder import Pool
 from trace_memory_ros.vision.one_look import share
 
 LITE = EyesSection("efficientnet_lite0", px=40)
@@ -145,6 +146,18 @@ def test_memory_that_sees_what_its_policy_sees(
     agree = [_acted(tmp_path, observations(builder), shared) for shared in (False, True)]
     np.testing.assert_array_equal(*(actions for actions, _ in agree))
     assert [count for _, count in agree] == [16, 8], "a look of either, then one for both"
+
+
+def test_cells_that_memory_and_policy_share_and_both_look_for_places_in(tmp_path: Path) -> None:
+    plan, demos = seen_at(40, ticks=8, policy_options={"places": True})
+    cells = BackboneSection("cells", options={"cell_px": 3})
+    asked = with_eyes(plan, EyesSection("policy", pooling="salience"), cells)
+    assert not asked.seen_by.frozen and asked.seen_by.weights_sha256 is None
+    agent, builder = trained(asked, demos, tmp_path)
+    pool = agent.encoder.pool
+    assert isinstance(pool, Pool) and pool.usual.abs().sum() > 0.0, "by the pictures of the training split"
+    assert_live_is_training(agent, builder, tmp_path)
+    assert not list(tmp_path.glob("backbone-*"))
 
 
 def _acted(folder: Path, seen: list[Observation], shared: bool) -> tuple[NDArray[Any], int]:

@@ -183,7 +183,7 @@ def with_features(data: Data, design: Design, strength: Augmentation, folder: Pa
     Those of a backbone that is the policy's too serve both, where both look at the same part of them. Otherwise, and
     where it is trained, `data` as it is.
     """
-    tokens, backbone = design.pooling == "attention", design.seen_by
+    tokens, backbone = design.pooling != "mean", design.seen_by
     shared = design.backbone.name == POLICY
     unlike = shared and families.family(design.policy).looks_at != ("tokens" if tokens else "pooled")
     if unlike or not backbone.frozen:
@@ -304,7 +304,7 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 def _calibrate_eyes(agent: Agent, builder: BatchBuilder, episodes: int = 8, ticks: int = 6) -> None:
     """Standardise what frozen eyes give by pictures of the training split; those of trained ones will change."""
     pool, shared = agent.encoder.pool, agent.encoder.config.shared
-    if not (isinstance(pool, Pool) and agent.encoder.config.backbone.frozen):
+    if not (isinstance(pool, Pool) and agent.encoder.config.backbone.fixed):
         return
     chosen = builder.data.episodes[:episodes]
     reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]

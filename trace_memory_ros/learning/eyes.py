@@ -9,7 +9,7 @@ from typing import Any
 from trace_memory_ros.files.strict import ConfigError, require_choice, require_int, require_text
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.vision import weights
-from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
+from trace_memory_ros.vision.config import FROM_NOTHING, POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import POOLINGS
 
 
@@ -31,7 +31,8 @@ class BackboneSection:
 
     def chosen(self, px: int) -> BackboneConfig:
         """The backbone with its weights found. Raises ConfigError or WeightsError."""
-        frozen = self.name != SMALL and self.weights != weights.RANDOM if self.frozen is None else self.frozen
+        pretrained = self.name not in FROM_NOTHING and self.weights != weights.RANDOM
+        frozen = pretrained if self.frozen is None else self.frozen
         return weights.choose(self.name, frozen, self.options, self.weights, px)
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.vision.encoder import FeatureNorm
+from trace_memory_ros.vision.encoder import FeatureNorm, read_by
 
 HEADS, KEY = 8, 16
 """Heads that ask in each camera's picture, and the width of a key."""
@@ -36,7 +36,7 @@ class Places(nn.Module):
         self._norm = (norm,)
         self.cameras = cameras
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
-        self.key = nn.Linear(len(norm.centre), HEADS * KEY)
+        self.key = read_by(len(norm.centre), HEADS * KEY)
         self.sharpness = nn.Parameter(torch.full((HEADS, 1), math.log(SHARPNESS)))
         down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in grid)
         places = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
@@ -45,7 +45,9 @@ class Places(nn.Module):
     def reset(self) -> None:
         """Fresh weights."""
         self.query.reset_parameters()
-        self.key.reset_parameters()
+        for layer in self.key.modules():
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
         nn.init.constant_(self.sharpness, math.log(SHARPNESS))
 
     @property

@@ -103,7 +103,7 @@ def features_of(backbone: VisualBackbone, images: NDArray[np.uint8], batch: int 
 
     A function of the backbone's weights and the pixels alone, hence what may be kept on disk for a frozen one.
     """
-    weight = next(chain(backbone.parameters(), backbone.buffers()))
+    weight = next(chain(backbone.parameters(), backbone.buffers()), torch.zeros(()))
     parts = []
     for first in range(0, len(images), batch):
         pixels = torch.from_numpy(np.ascontiguousarray(images[first : first + batch])).movedim(-1, -3)

@@ -9,7 +9,9 @@ from typing import Any
 
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_text
 
-SMALL = "small"
+SMALL, CELLS = "small", "cells"
+FROM_NOTHING = (SMALL, CELLS)
+"""Backbones without pretrained weights."""
 POLICY = "policy"
 """In a training: the memory sees with the backbone that its policy has, whichever that is."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -38,9 +40,9 @@ class BackboneConfig:
         if not isinstance(self.options, Mapping):
             raise ConfigError(f"backbone.options = {self.options!r}: must be a mapping")
         object.__setattr__(self, "options", dict(self.options))
-        if self.frozen and self.name == SMALL:
+        if self.frozen and self.from_nothing:
             raise ConfigError(
-                "backbone small is frozen: it has no pretrained weights to keep; train it, or choose another"
+                f"backbone {self.name} is frozen: it has no pretrained weights to keep; train it, or choose another"
             )
 
     def __str__(self) -> str:
@@ -51,6 +53,16 @@ class BackboneConfig:
     def is_small(self) -> bool:
         """Whether it is the convolutions that this package trains from nothing."""
         return self.name == SMALL
+
+    @property
+    def from_nothing(self) -> bool:
+        """Whether there are no pretrained weights for it."""
+        return self.name in FROM_NOTHING
+
+    @property
+    def fixed(self) -> bool:
+        """Whether training leaves what it sees in a picture as it is."""
+        return self.frozen or self.name == CELLS
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for a checkpoint; `from_dict` inverts it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -16,7 +17,12 @@ from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 
-POOLINGS = ("mean", "attention")
+POOLINGS = ("mean", "attention", "salience")
+FEW = 16
+"""Fewer numbers than this of a place, such as its colour, go through a perceptron of `HIDDEN`, not a linear map."""
+HIDDEN = 32
+SALIENCE = 1.7
+"""How much what is unusual draws attention at first: a score for each of its standard deviations."""
 LEAST_SPREAD = 1e-3
 """What a feature is divided by at least."""
 SIZES = ("cameras", "thumbnail_px", "state_dim", "visual_width", "state_width", "channels")
@@ -27,7 +33,8 @@ class EncoderConfig:
     """Sizes of a `ContentEncoder`. cameras: C. visual_width, state_width: widths of v_t and p_t; d_e is their sum.
 
     thumbnail_px: side of the pictures. channels: of the first convolution of backbone `small`. pooling: how a picture's
-    features become one vector, the backbone's own `mean` or a learned `attention` over its tokens. shared: the backbone
+    features become one vector: the backbone's own `mean`, a learned `attention` over its tokens, or one that begins at
+    those that are unusual for their place, `salience`. shared: the backbone
     is the policy's too, so that one pass serves both.
     """
 
@@ -59,7 +66,7 @@ class EncoderConfig:
     @property
     def attends(self) -> bool:
         """Whether places of a picture are told apart."""
-        return self.pooling == "attention" and not self.own_small
+        return self.pooling != "mean" and not self.own_small
 
     @property
     def vision(self) -> BackboneConfig:
@@ -142,8 +149,9 @@ class ContentEncoder(nn.Module):
 class FeatureNorm(nn.Module):
     """Features `(..., d)` around 0 and of unit variance: each by itself over many pictures, then all of a token.
 
-    centre, spread `(d,)`: of each feature, by `calibrate`; what is rare then stands out from the first step, however
-    small it is in the picture.
+    Not all of a token that has but few, such as a colour, of which that would take the brightness. centre, spread
+    `(d,)`: of each feature, by `calibrate`; what is rare then stands out from the first step, however small it is in
+    the picture.
     """
 
     centre: Tensor
@@ -151,7 +159,7 @@ class FeatureNorm(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width) if width >= FEW else nn.Identity()
         self.register_buffer("centre", torch.zeros(width))
         self.register_buffer("spread", torch.ones(width))
 
@@ -171,14 +179,25 @@ class Pool(nn.Module):
     """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
 
     Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
+    Salience: what is unlike the place's usual is looked at before anything is learned. What is small and shown once is
+    otherwise not found: until it is looked at no gradient tells that it matters.
+
+    usual `(K, d)`: each place's median. spread `(d,)`: around it.
     """
+
+    usual: Tensor
+    spread: Tensor
 
     def __init__(self, pooling: str, places: int, width: int, out: int, heads: int = 8) -> None:
         super().__init__()
         self.pooling = pooling
         self.norm = FeatureNorm(width)
-        self.map = nn.Linear(width, out)
-        if pooling == "attention":
+        self.map = read_by(width, out)
+        if pooling == "salience":
+            self.gain = nn.Parameter(torch.tensor(SALIENCE))
+            self.register_buffer("usual", torch.zeros(places, width))
+            self.register_buffer("spread", torch.ones(width))
+        if pooling != "mean":
             self.heads = heads if out % heads == 0 else 1
             self.place = nn.Parameter(0.02 * torch.randn(places, out))
             self.scores = nn.Linear(out, self.heads)
@@ -187,17 +206,35 @@ class Pool(nn.Module):
         if self.pooling == "mean":
             return self._mapped(features.pooled)
         tokens = self._mapped(features.tokens)
-        weights = self.scores(torch.tanh(tokens + self.place)).softmax(dim=-2)
+        scores = self.scores(torch.tanh(tokens + self.place))
+        if self.pooling == "salience":
+            scores = scores + self.gain * self.unusual(features.tokens)[..., None]
+        weights = scores.softmax(dim=-2)
         parts = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
 
     def calibrate(self, features: Features) -> None:
         """Standardise features by those of the pictures given."""
         self.norm.calibrate(features.pooled if self.pooling == "mean" else features.tokens)
+        if self.pooling == "salience":
+            tokens = features.tokens.flatten(0, -3)
+            self.usual.copy_(tokens.median(dim=0).values)
+            self.spread.copy_((tokens - self.usual).pow(2).mean(dim=(0, 1)).sqrt().clamp_min(LEAST_SPREAD))
+
+    def unusual(self, tokens: Tensor) -> Tensor:
+        """How far tokens `(..., K, d)` are from what is usual at their place, in spreads, `(..., K)`."""
+        return torch.linalg.vector_norm((tokens - self.usual) / self.spread, dim=-1) / math.sqrt(tokens.shape[-1])
 
     def _mapped(self, values: Tensor) -> Tensor:
         mapped: Tensor = self.map(self.norm(values))
         return mapped
+
+
+def read_by(width: int, out: int) -> nn.Module:
+    """From `width` standardised numbers of a place to `out`. Of few, one may lie between two others: not linearly."""
+    if width >= FEW:
+        return nn.Linear(width, out)
+    return nn.Sequential(nn.Linear(width, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, out))
 
 
 def pixels_of(images: NDArray[np.uint8]) -> Tensor:

@@ -12,6 +12,7 @@ from trace_memory_ros.vision.config import BackboneConfig
 # Imported when asked for: torchvision and timm are extras.
 BUILT_IN = {
     "small": "trace_memory_ros.vision.small:SmallBackbone",
+    "cells": "trace_memory_ros.vision.cells:CellsBackbone",
     "resnet18": "trace_memory_ros.vision.resnet:ResNet18",
     "efficientnet_lite0": "trace_memory_ros.vision.efficientnet:EfficientNetLite0",
     "lerobot": "trace_memory_ros.vision.lerobot:LerobotBackbone",

@@ -198,9 +198,9 @@ def choose(
     if source is not None and str(source) == RANDOM:
         if not frozen:
             return config
-    elif config.is_small:
+    elif config.from_nothing:
         if source is not None:
-            raise WeightsError(f"weights = {source}: backbone small is trained from nothing; leave the weights out")
+            raise WeightsError(f"weights = {source}: backbone {name} is trained from nothing; leave the weights out")
         return config
     else:
         path = None if source is None else Path(source)

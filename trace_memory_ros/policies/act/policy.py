@@ -22,7 +22,8 @@ DECAY, DECAY_MS = 0.05, 100
 class ActConfig(ChunkConfig):
     """Sizes of the policy. `latent` > 0 adds the CVAE of ACT and its KL term; ensemble_decay: per tick.
 
-    places: tell the policy where in its images that lies which the memory asks for; with a pretrained backbone.
+    places: tell the policy where in its images that lies which the memory asks for; not with backbone
+    `small`.
     """
 
     heads: int = 4
@@ -38,7 +39,7 @@ class ActConfig(ChunkConfig):
         if self.model % self.heads:
             raise ValueError(f"ActConfig.model = {self.model} is not divisible by heads = {self.heads}")
         if self.places and self.backbone.is_small:
-            raise ValueError("ActConfig.places needs a pretrained backbone: choose policy.backbone, not small")
+            raise ValueError("ActConfig.places needs features that stay: choose another policy.backbone than small")
         for name in ("encoder_layers", "decoder_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"ActConfig.{name} = {getattr(self, name)}: must be at least 1")

@@ -1,0 +1,82 @@
+"""Cells of mean colours, and the attention that begins at what is unusual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.vision import registry, weights
+from trace_memory_ros.vision.base import Features, features_of
+from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
+from trace_memory_ros.vision.weights import WeightsError
+
+SIDE, TABLE, CUE = 6, (0.6, 0.4, 0.2), (0.0, 0.0, 1.0)
+
+
+def test_a_token_is_the_mean_colour_of_its_cell_cut_off_at_the_edge() -> None:
+    backbone = registry.untrained(BackboneConfig("cells", options={"cell_px": 4}), 10)
+    images = np.random.default_rng(0).integers(0, 256, (2, 10, 10, 3)).astype(np.uint8)
+    found = features_of(backbone, images)
+    assert backbone.token_grid(10) == (3, 3) and found.tokens.shape == (2, 9, 3)
+    cells = [images[:, y : y + 4, x : x + 4].mean(axis=(1, 2)) for y in (0, 4, 8) for x in (0, 4, 8)]
+    np.testing.assert_allclose(found.tokens.numpy(), np.stack(cells, axis=1) / 255.0, atol=1e-6)
+    np.testing.assert_allclose(found.pooled.numpy(), images.mean(axis=(1, 2)) / 255.0, atol=1e-6)
+
+
+def test_there_are_no_weights_to_ask_for() -> None:
+    assert weights.choose("cells", False, {}, None, 8) == BackboneConfig("cells")
+    with pytest.raises(WeightsError, match="cells is trained from nothing"):
+        weights.choose("cells", False, {}, "some.safetensors", 8)
+    with pytest.raises(ConfigError, match="cells is frozen"):
+        BackboneConfig("cells", frozen=True)
+    for options, message in (({"cell_px": 0}, "cell_px"), ({"cell": 2}, "cells: options")):
+        with pytest.raises(ConfigError, match=message):
+            registry.untrained(BackboneConfig("cells", options=options), 8)
+
+
+def table(cue_at: int | None = None) -> torch.Tensor:
+    """Tokens `(K, 3)` of a table, where a cue may lie."""
+    tokens = torch.tensor(TABLE).repeat(SIDE * SIDE, 1)
+    if cue_at is not None:
+        tokens[cue_at] = torch.tensor(CUE)
+    return tokens
+
+
+def test_salience_looks_at_once_at_what_is_unusual_for_its_place() -> None:
+    torch.manual_seed(0)
+    pool = Pool("salience", places=SIDE * SIDE, width=3, out=8)
+    tokens = torch.stack([table(place) for place in range(SIDE * SIDE)])
+    # A gripper that is always there is as unlike the table as the cue is, and nothing unusual.
+    tokens[:, -1] = torch.tensor((0.0, 1.0, 0.0))
+    pool.calibrate(Features(tokens, tokens.mean(dim=1)))
+    looked_at = pool.unusual(tokens[:-1]).argmax(dim=-1)
+    assert looked_at.tolist() == list(range(SIDE * SIDE - 1))
+    # The gripper is at its usual place in every picture but the last, which the cue hides.
+    vectors = pool(Features(tokens[:-1], tokens[:-1].mean(dim=1)))
+    cue = pool.map(pool.norm(torch.tensor(CUE)))
+    attention = Pool("attention", places=SIDE * SIDE, width=3, out=8)
+    spread = attention(Features(tokens[:-1], tokens[:-1].mean(dim=1)))
+    seen = attention.map(attention.norm(torch.tensor(CUE)))
+    assert (vectors - cue).norm(dim=-1).max() < 0.1 * (spread - seen).norm(dim=-1).min()
+
+
+def test_few_numbers_keep_their_size_and_are_read_by_a_perceptron() -> None:
+    torch.manual_seed(0)
+    pool = Pool("salience", places=4, width=3, out=8)
+    bright, dark = torch.tensor((1.0, 0.0, 0.0)), torch.tensor((0.5, 0.0, 0.0))
+    assert (pool.norm(bright) - pool.norm(dark)).norm() > 0.1
+    between = pool.map((bright + dark) / 2) - (pool.map(bright) + pool.map(dark)) / 2
+    assert between.abs().max() > 1e-4, "a linear map would give the mean"
+
+
+@pytest.mark.parametrize("pooling", ["attention", "salience"])
+def test_gradients_reach_what_reads_cells(pooling: str) -> None:
+    torch.manual_seed(0)
+    config = EncoderConfig(2, 8, 5, backbone=BackboneConfig("cells"), pooling=pooling)
+    assert EncoderConfig.from_dict(config.to_dict()) == config
+    encoder = ContentEncoder(config)
+    encoder(torch.rand(3, 2, 3, 8, 8), torch.randn(3, 5)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in encoder.parameters())
