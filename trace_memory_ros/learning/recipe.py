@@ -13,12 +13,17 @@ Pair = TypeVar("Pair")
 class Augmentation:
     """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations.
 
+    hue: colours of an episode are turned about grey by up to so many half circles; at 1 half of the episodes' are
+    mirrored as well. Something is then known again by being alike, not by the colour that it had in training; where a
+    colour has a meaning of its own this takes it away.
+
     For kept features of a frozen backbone, whose images can no longer be perturbed: feature_offset, feature_noise, in
     standard deviations of the features; views: how many perturbed copies of each image are kept to draw from.
     """
 
     brightness: float = 0.15
     colour_gain: float = 0.10
+    hue: float = 0.0
     pixel_noise: float = 0.01
     shift_px: int = 2
     state_offset: float = 0.05

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
+from trace_memory_ros.learning.features.hue import GREY, turns
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.vision.base import Features
@@ -39,7 +40,11 @@ def augment(
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
     noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
 
+    turned = turns(noise(size), noise(size), strength.hue) if strength.hue else None
+
     def pixels(images: Tensor) -> Tensor:
+        if turned is not None:
+            images = torch.einsum("bij,btcjhw->btcihw", turned, images - GREY) + GREY
         return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
 
     def seen(part: Tensor | Features) -> Tensor | Features:

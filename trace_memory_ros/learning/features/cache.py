@@ -97,7 +97,8 @@ class FeatureCache:
     def _suffix(self, number: int, view: int) -> str:
         if view == PLAIN:
             return ""
-        strength = {name: getattr(self.strength, name) for name in ("brightness", "colour_gain", "pixel_noise")}
+        names = ("brightness", "colour_gain", "pixel_noise", *(["hue"] if self.strength.hue else []))
+        strength = {name: getattr(self.strength, name) for name in names}
         return f"-{_digest([view, number, strength])}"
 
     def _row(self, px: int) -> tuple[int, ...]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from trace_memory_ros.learning.features.hue import GREY, turns
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.observation.images import Image
 
+HUE = 1_000
+"""Where the noise of a view's turn of colours is drawn, further than there are cameras."""
 PLAIN = 0
 """The view of an image as it is, which is what a live memory sees."""
 
@@ -17,14 +21,20 @@ PLAIN = 0
 def seen(images: Image, rows: NDArray[np.int64], camera: int, view: int, strength: Augmentation) -> Image:
     """A view of images `(n, P, P, 3)`; view 0 is the images themselves.
 
-    A view has one brightness, one colour gain per camera, alike for every image, and noise drawn per row.
+    A view has one turn of all colours, one brightness and one colour gain per camera, alike for every image, and noise
+    drawn per row.
     """
     if view == PLAIN:
         return images
     gain = 1.0 + strength.brightness * _noise(np.random.default_rng([view]), ())
     gain = gain + strength.colour_gain * _noise(np.random.default_rng([view, camera]), (3,))
+    turned = images.astype(np.float32)
+    if strength.hue:
+        turn, mirror = torch.from_numpy(_noise(np.random.default_rng([view, HUE]), (2, 1)))
+        matrix = turns(turn, mirror, strength.hue)[0].numpy()
+        turned = (turned - 255.0 * GREY) @ matrix.T + 255.0 * GREY
     grain = np.stack([_noise(np.random.default_rng([view, camera, int(row)]), images.shape[1:]) for row in rows])
-    perturbed = images * gain + 255.0 * strength.pixel_noise * grain
+    perturbed = turned * gain + 255.0 * strength.pixel_noise * grain
     return np.rint(np.clip(perturbed, 0.0, 255.0)).astype(np.uint8)
 
 

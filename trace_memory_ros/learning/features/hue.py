@@ -1,0 +1,23 @@
+"""Turns of the circle of hues: a thing is then known again by being alike, not by which colour it has."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+GREY = 0.5
+"""What colours are turned about, so that few leave 0..1."""
+
+
+def turns(turn: Tensor, mirror: Tensor, hue: float) -> Tensor:
+    """Matrices of colours `(B, 3, 3)` that leave grey as it is, by uniform noise of unit variance `(B,)`."""
+    angle = turn * (math.pi * hue / math.sqrt(3.0))
+    # Rodrigues' rotation, about (1, 1, 1).
+    cross = torch.tensor([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]], device=turn.device) / math.sqrt(3.0)
+    sine, cosine = angle.sin()[:, None, None], angle.cos()[:, None, None]
+    matrix = torch.eye(3, device=turn.device) + sine * cross + (1.0 - cosine) * (cross @ cross)
+    if hue < 1.0:
+        return matrix
+    return torch.where(mirror[:, None, None] > 0.0, matrix.flip(-1), matrix)
