@@ -1,4 +1,4 @@
-"""The auxiliary head: where the present holds what is asked for, and the pictures to come."""
+"""The auxiliary head: where the present holds what is asked for, the pictures to come, and the answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from learning.synthetic import BRANCH_TICK, design, pair
 from torch import nn
 
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
+from trace_memory_ros.learning.auxiliary.head import answer_loss
 from trace_memory_ros.learning.build import prepare
 from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import TrainingSet
@@ -47,6 +48,7 @@ def places(cameras: int = 1) -> Places:
 
 def test_a_place_is_that_of_the_token_which_is_asked_for() -> None:
     told = places(cameras=2)
+    told.key = nn.Linear(COLOURS, HEADS * KEY)
     with torch.no_grad():
         for part, colours in ((told.query, 2 * HEADS), (told.key, HEADS)):
             part.bias.zero_()
@@ -154,6 +156,33 @@ def test_pictures_to_come_are_learned_with_the_memory(builder: BatchBuilder) -> 
     first, last = (np.mean([one.losses["future"] for one in part]) for part in (said[:5], said[-5:]))
     assert last < 0.8 * first
     assert RECIPE.weight_of("future") == 1.0 and Recipe().weight_of("future") == 0.0
+
+
+def test_answers_are_of_the_decision_that_a_read_comes_shortly_after(builder: BatchBuilder) -> None:
+    reads = [np.array([0, BRANCH_TICK - 1, BRANCH_TICK, BRANCH_TICK + 2, BRANCH_TICK + 3])] * 3
+    batch = builder.build([0, 1, 4], [1.0] * 3, reads, pictures=False, reach=3)
+    right = [builder.data.episodes[index].demo.answers[0] for index in (0, 1, 4)]
+    assert len(set(right)) > 1 and batch.answers.tolist() == [[-1, -1, answer, answer, -1] for answer in right]
+    assert batch.to(torch.device("cpu")).answers.tolist() == batch.answers.tolist()
+    assert builder.build([0], [1.0], reads[:1]).answers is None
+
+
+def test_reads_near_no_decision_add_nothing_to_naming_answers() -> None:
+    logits, answers = torch.randn(5, 3), torch.tensor([-1, 2, -1, 0, 1])
+    near = answers >= 0
+    each = nn.functional.cross_entropy(logits[near], answers[near], reduction="none")
+    torch.testing.assert_close(answer_loss(logits, answers), each.sum() / 5)
+    assert answer_loss(logits, torch.full((5,), -1)) == 0.0
+
+
+def test_answers_are_learned_with_the_memory(builder: BatchBuilder) -> None:
+    said: list[Progress] = []
+    first = replace(RECIPE.memory_first, stage_steps=120, check_steps=20, enough=1.01)
+    recipe = replace(RECIPE, future_weight=0.0, answer_weight=1.0, memory_first=first)
+    agent = new_agent(design("gru"), Data(builder, None, None), 0)
+    learn_memory(agent, builder, None, recipe, 0, said.append)
+    assert said[-1].losses["answer"] < 0.1 * said[0].losses["answer"]
+    assert "future" not in said[0].losses and Recipe().weight_of("answer") == 0.0
 
 
 def test_a_robot_without_cameras_cannot_be_asked_for_pictures(builder: BatchBuilder) -> None:

@@ -158,6 +158,8 @@ def learn_memory(
         model = head(agent)
         if recipe.future_weight:
             model.foresee(training, recipe.future_weight)
+        if recipe.answer_weight and _decides(training):
+            model.name_answers(training)
         alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]
         planned = stages or alone or _stages_of(attempt, training, validation, first)
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
@@ -223,6 +225,7 @@ class _Attempt:
             *sizes,
             pictures=False,
             future=self.recipe.future_weight > 0,
+            answers="answer" in self.model.head,
         )
 
         def make(step: int) -> Built:

@@ -119,7 +119,8 @@ class Recipe:
     branch_reach: ticks after the branch that count as near it; beyond, the robot's own motion gives the branch away.
     memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's. frozen_trunk: keep
     the policy's image trunk as it is, which needs a policy that was trained before. future_weight: of the error of the
-    pictures to come, in the first phase; 0 where they are not to be predicted.
+    pictures to come, in the first phase; 0 where they are not to be predicted. answer_weight: of naming the answer near
+    a decision, in the first phase, where a chunk says little of it; 0 where that is not to be learned.
     """
 
     pairs: int = 60
@@ -144,6 +145,7 @@ class Recipe:
     consistency_weight: float = 0.01
     kl_weight: float = 1e-3
     future_weight: float = 0.0
+    answer_weight: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
@@ -187,6 +189,7 @@ class Recipe:
         weights = {
             "kl": self.kl_weight,
             "future": self.future_weight,
+            "answer": self.answer_weight,
             "balance": self.balance_weight,
             "entropy": self.entropy_weight,
             "consistency": self.consistency_weight,

@@ -36,7 +36,8 @@ class AuxiliaryHead(nn.Module):
         if places is not None:
             self.head["places"] = places
             inputs += places.width
-        self.head["chunk"] = nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+        self._inputs, self._hidden = inputs, hidden
+        self.head["chunk"] = self._perceptron(outputs)
         self.head.to(agent.hardware.device)
 
     def foresee(self, training: BatchBuilder, weight: float) -> None:
@@ -44,19 +45,29 @@ class AuxiliaryHead(nn.Module):
         future = FuturePictures.fit(training, self._read + self._state, weight)
         self.head["future"] = future.to(self.agent.hardware.device)
 
+    def name_answers(self, training: BatchBuilder) -> None:
+        """Name what is right near a decision as well, of the answers that there are in training."""
+        answers = {answer for episode in training.data.episodes for answer in episode.demo.answers}
+        self.head["answer"] = self._perceptron(1 + max(answers)).to(self.agent.hardware.device)
+
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)`."""
         here = batch.to(self.agent.hardware.device)
         looked = self._look(here)
-        return self._predict(here, self.agent.read(here, looked), looked).to(batch.actions)
+        return self._chunks(here, self._told(here, self.agent.read(here, looked), looked)).to(batch.actions)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
-        """Chunk L1 of the head, error of the pictures to come and the memory's auxiliary terms, unweighted."""
+        """Chunk L1 of the head, errors of the pictures to come and of the answers, and the memory's auxiliary terms,
+        unweighted.
+        """
         batch = batch.to(self.agent.hardware.device)
         looked = self._look(batch)
         readout, losses = self.agent.recall(batch, looked)
         target = self.agent.policy.normalise_actions(batch.actions)
-        own = {"chunk_l1": self.chunk_loss(self._predict(batch, readout, looked), target, batch.valid)}
+        told = self._told(batch, readout, looked)
+        own = {"chunk_l1": self.chunk_loss(self._chunks(batch, told), target, batch.valid)}
+        if batch.answers is not None:
+            own["answer"] = answer_loss(self.head["answer"](told), batch.answers.flatten())
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
             own["future"] = future.loss(self._known(batch, readout), batch.future.flatten(0, 1))
         return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
@@ -71,13 +82,26 @@ class AuxiliaryHead(nn.Module):
     def _known(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
         return torch.cat([readout.vector, readout.address, batch.reads.state.flatten(0, 1)], dim=-1)
 
-    def _predict(self, batch: EpisodeBatch, readout: Readout, looked: Features | None) -> Tensor:
+    def _perceptron(self, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(self._inputs, self._hidden), nn.GELU(), nn.Linear(self._hidden, outputs))
+
+    def _told(self, batch: EpisodeBatch, readout: Readout, looked: Features | None) -> Tensor:
+        """What is known at the reads `(B * R, w)`, and where in the present that lies which the readout asks for."""
         known = self._known(batch, readout)
         if looked is not None:
             asked = torch.cat([readout.vector, readout.address], dim=-1)
             known = torch.cat([known, self.head["places"](asked, looked.flatten().tokens)], dim=-1)
-        chunks: Tensor = self.head["chunk"](known)
+        return known
+
+    def _chunks(self, batch: EpisodeBatch, told: Tensor) -> Tensor:
+        chunks: Tensor = self.head["chunk"](told)
         return chunks.reshape(*batch.last_write.shape, *self.shape)
+
+
+def answer_loss(logits: Tensor, answers: Tensor) -> Tensor:
+    """Cross-entropy of logits `(N, n)` for answers `(N,)`, a mean over all reads: those with answer -1 add nothing."""
+    total = nn.functional.cross_entropy(logits, answers, ignore_index=-1, reduction="sum")
+    return total / len(answers)
 
 
 def _places(agent: Agent, asked: int) -> Places | None:

@@ -59,6 +59,7 @@ class EpisodeBatch(NamedTuple):
     0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. order
     `(B, T')` the write of each step of the scan, -1 after the last; None where the steps are the writes. future `(B, R,
     K, C, 16, 16, 3)` small pictures in 0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks.
+    answers `(B, R)` what is right at the decision that a read lies near, -1 near none; None where nobody asks.
     """
 
     writes: Evidence
@@ -71,6 +72,7 @@ class EpisodeBatch(NamedTuple):
     valid: Tensor
     order: Tensor | None = None
     future: Tensor | None = None
+    answers: Tensor | None = None
 
     def to(self, device: torch.device) -> EpisodeBatch:
         """The batch on a device; from pinned memory without waiting for it."""
@@ -82,9 +84,9 @@ class EpisodeBatch(NamedTuple):
 
     def each(self, change: Callable[[Tensor], Tensor]) -> EpisodeBatch:
         """Change every tensor."""
-        writes, mask, reads, *rest, order, future = self
+        writes, mask, reads, *rest, order, future, answers = self
         seen, now = (Evidence(on_seen(change, part.thumbnails), *map(change, part[1:])) for part in (writes, reads))
-        asked = (None if part is None else change(part) for part in (order, future))
+        asked = (None if part is None else change(part) for part in (order, future, answers))
         return EpisodeBatch(seen, change(mask), now, *map(change, rest), *asked)
 
     def floats(self) -> EpisodeBatch:
@@ -154,6 +156,7 @@ class BatchBuilder:
         delays: Sequence[Delay] = (),
         raw: bool = False,
         future: bool = False,
+        reach: int = 0,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
@@ -161,7 +164,8 @@ class BatchBuilder:
         Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
         longest: writes and steps to pad to, where the episodes are part of a batch. delays: one per episode; all as
         long as `delay` says where none are given. raw: with images as they are stored, which are a quarter of the
-        bytes; see `floats`. future: with pictures of what is seen after each read.
+        bytes; see `floats`. future: with pictures of what is seen after each read. reach: with the answers at reads up
+        to so many ticks after a decision; 0 without.
         """
         episodes = [self.data.episodes[i] for i in indices]
         due = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
@@ -186,6 +190,7 @@ class BatchBuilder:
             torch.stack([t[1] for t in targets]),
             self._order(writes, orders, longest),
             torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
+            torch.stack([_answers(demo, r, reach) for demo, r in seen]) if reach else None,
         )
         return batch if raw else batch.floats()
 
@@ -314,6 +319,14 @@ class Data(NamedTuple):
     training: BatchBuilder
     validation: BatchBuilder | None
     held_out: BatchBuilder | None
+
+
+def _answers(demo: Demonstration, reads: NDArray[np.int64], reach: int) -> Tensor:
+    """What is right at the last decision up to `reach` ticks before each read, -1 after none."""
+    found = np.full(len(reads), -1, dtype=np.int64)
+    for tick, answer in zip(demo.decision_ticks, demo.answers, strict=True):
+        found[(reads >= tick) & (reads < tick + reach)] = answer
+    return torch.from_numpy(found)
 
 
 def _longest(writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]) -> tuple[int, int]:

@@ -70,7 +70,8 @@ class Sampling:
     """How the batches of a phase or stage are drawn: `pairs` counterfactual pairs, or as many episodes without twins,
     written at about `clock_factor` times the final update interval.
 
-    pictures: whether the policy's images are wanted. future: whether those to come are.
+    pictures: whether the policy's images are wanted. future: whether those to come are. answers: whether what is right
+    near a decision is.
     """
 
     builder: BatchBuilder
@@ -81,6 +82,7 @@ class Sampling:
     shares: ReadShares
     pictures: bool = True
     future: bool = False
+    answers: bool = False
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         """Every random choice of a batch."""
@@ -101,7 +103,8 @@ class Sampling:
         longest = None if group.size == 1 else self.builder.longest(*drawn[:2], drawn.delays)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
         rest = (longest, drawn.views[rows], drawn.delays[rows])
-        batch = self.builder.build(*mine, self.pictures, *rest, raw=True, future=self.future)
+        reach = self.recipe.branch_reach if self.answers else 0
+        batch = self.builder.build(*mine, self.pictures, *rest, raw=True, future=self.future, reach=reach)
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 
