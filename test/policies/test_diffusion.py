@@ -12,6 +12,7 @@ from trace_memory_ros.policies.adapters import ConditionShape, DiffusionAdapter
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.diffusion.family import DiffusionRunner
 from trace_memory_ros.policies.diffusion.policy import DiffusionConfig, DiffusionPolicy
+from trace_memory_ros.vision.config import BackboneConfig
 
 CONFIG = DiffusionConfig(
     cameras=("overhead", "wrist"),
@@ -204,6 +205,7 @@ def test_options_of_another_version_are_refused(policy: DiffusionPolicy) -> None
         ({"execute": 8}, "execute = 8"),
         ({"lead": 4}, "lead = 4"),
         ({"draws": 0}, "draws = 0"),
+        ({"backbone": BackboneConfig("cells")}, "mean colour of a picture alone.*policy act"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:

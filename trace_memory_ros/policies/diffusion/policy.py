@@ -16,6 +16,7 @@ from trace_memory_ros.policies.diffusion.unet import GROUPS, ActionUNet
 from trace_memory_ros.policies.images import ImageTokens, ImageVectors
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 from trace_memory_ros.vision.base import Features, VisualBackbone
+from trace_memory_ros.vision.config import CELLS
 
 PREDICTIONS = ("sample", "epsilon", "v_prediction")
 EXECUTE_MS, LEAD_MS = 800, 100
@@ -68,6 +69,11 @@ class DiffusionConfig(ChunkConfig):
             raise ValueError(
                 f"DiffusionConfig.lead = {self.lead}, execute = {self.execute}, chunk = {self.chunk}: lead must be "
                 "less than execute, and both together no more than the chunk"
+            )
+        if self.backbone.name == CELLS:
+            raise ValueError(
+                "DiffusionConfig.backbone = cells: of these diffusion would take the mean colour of a picture alone; "
+                "choose another policy.backbone, or policy act"
             )
 
 
