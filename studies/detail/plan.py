@@ -35,10 +35,12 @@ FROZEN = "efficientnet_lite0"
 class Eyes:
     """What the memory looks through. px: side of its pictures; pooling: how a picture's features become one vector.
 
+    name: as `--eyes` has it. label: as the table has it.
     augmented: on `pixels`, by `noise` on kept features, by kept `views`, or not at all (`none`). crop: of the picture,
     as shares, before it is brought to px; None for all of it.
     """
 
+    name: str
     label: str
     backbone: str
     px: int
@@ -58,24 +60,28 @@ class Eyes:
         return self.frozen and self.augmented != "pixels"
 
 
-def _frozen(px: int, stride: int, pooling: str, augmented: str = "none", note: str = "") -> Eyes:
+def _frozen(name: str, px: int, stride: int, pooling: str, augmented: str = "none", note: str = "") -> Eyes:
     label = f"{FROZEN}, stride {stride}, {pooling}{note}, {px} px"
-    return Eyes(label, FROZEN, px, pooling, {"stride": stride}, augmented)
+    return Eyes(name, label, FROZEN, px, pooling, {"stride": stride}, augmented)
 
 
-SMALL = tuple(Eyes(f"small, {px} px", "small", px) for px in (16, 48, 96))
-TOKENS = tuple(_frozen(px, 16, "attention") for px in (16, 48, 96, 224))
-POOLED = _frozen(224, 32, "mean")
+SMALL = tuple(Eyes(f"small_{px}", f"small, {px} px", "small", px) for px in (16, 48, 96))
+TOKENS = tuple(_frozen(f"tokens_{px}", px, 16, "attention") for px in (16, 48, 96, 224))
+POOLED = _frozen("pooled_224", 224, 32, "mean")
 CROP = (0.32, 0.0, 0.68, 0.36)
 """Left, top, right, bottom: the part of the picture in which the cue may lie."""
 CROPPED = (
-    Eyes("small, 48 px of a crop", "small", 48, crop=CROP),
-    replace(_frozen(96, 16, "attention"), label=f"{FROZEN}, stride 16, attention, 96 px of a crop", crop=CROP),
+    Eyes("small_48_crop", "small, 48 px of a crop", "small", 48, crop=CROP),
+    replace(
+        _frozen("tokens_96_crop", 96, 16, "attention"),
+        label=f"{FROZEN}, stride 16, attention, 96 px of a crop",
+        crop=CROP,
+    ),
 )
 AUGMENTED = (
-    _frozen(96, 16, "attention", "pixels", ", augmented on pixels"),
-    _frozen(96, 16, "attention", "noise", ", noise on features"),
-    _frozen(96, 16, "attention", "views", ", 4 kept views"),
+    _frozen("tokens_96_pixels", 96, 16, "attention", "pixels", ", augmented on pixels"),
+    _frozen("tokens_96_noise", 96, 16, "attention", "noise", ", noise on features"),
+    _frozen("tokens_96_views", 96, 16, "attention", "views", ", 4 kept views"),
 )
 """Beside `TOKENS` at this size, which is not augmented."""
 EYES = {eyes.label: eyes for eyes in (*SMALL, *TOKENS, POOLED, *CROPPED, *AUGMENTED)}

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from studies import options
 from studies.detail.plan import (
+    EYES,
     FRAME_S,
     IMAGE_PX,
     MEMORIES,
@@ -33,12 +34,14 @@ from trace_memory_ros.measure.statistics import wilson_interval
 __all__ = ["add_options", "run", "tables"]
 
 SEEDS = 3
+EYES_NAMES = tuple(one.name for one in EYES.values())
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Tasks, memories, the features' cache, and those of a grid."""
+    """Tasks, memories, eyes, the features' cache, and those of a grid."""
     options.add_names(parser, "--task", TASKS, "tasks")
     options.add_names(parser, "--memory", MEMORIES, "memories")
+    options.add_names(parser, "--eyes", EYES_NAMES, "eyes")
     options.add_grid(parser, workers=1, seeds=SEEDS)
     parser.add_argument("--features", type=Path, default=Path("out/features"), help="kept features (out/features)")
 
@@ -48,6 +51,7 @@ def run(
     quick: bool,
     task: tuple[str, ...] = TASKS,
     memory: tuple[str, ...] = MEMORIES,
+    eyes: tuple[str, ...] = EYES_NAMES,
     seeds: int = SEEDS,
     workers: int = 1,
     report: bool = False,
@@ -57,7 +61,7 @@ def run(
     """Train each row and count right decisions of episodes that nothing was chosen by; kept runs are not done again."""
     plan = DetailPlan(
         tasks=task,
-        rows=tuple(row for row in rows() if parts_of(row)[1] in memory),
+        rows=tuple(row for row in rows() if _wanted(row, memory, eyes)),
         seeds=tuple(range(seeds)),
         pairs=TESTED,
         out_dir=out_dir,
@@ -69,6 +73,11 @@ def run(
     if not report:
         do(partial(measure, plan), plan.runs(), plan.run_folder, workers)
     return figures_of(plan)
+
+
+def _wanted(row: str, memories: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    eyes, memory = parts_of(row)
+    return memory in memories and eyes.name in names
 
 
 def figures_of(plan: DetailPlan) -> Figures:

@@ -22,7 +22,7 @@ from studies.detail.plan import (
     row_of,
     rows,
 )
-from studies.detail.study import figures_of, tables
+from studies.detail.study import figures_of, run, tables
 from studies.detail.training import measure
 from studies.grid import Run, Store
 
@@ -54,6 +54,11 @@ def test_what_must_be_shown_is_trained_first_and_what_is_dear_once(tmp_path: Pat
     assert quick_plan(plan_in(tmp_path)).rows == tuple(row_of(label, "gru") for label in BESIDE)
     for eyes in EYES.values():
         assert observation_of(eyes).thumbnail_px == eyes.px
+
+
+def test_rows_are_chosen_by_memory_and_eyes(tmp_path: Path) -> None:
+    found = run(tmp_path, quick=False, task=TASKS[:1], memory=("gru",), eyes=("small_16", "tokens_96_noise"), report=True)
+    assert [parts_of(row)[0].name for row in found["tasks"][TASKS[0]]] == ["small_16", "tokens_96_noise"]
 
 
 def test_figures_count_decisions_over_seeds(tmp_path: Path) -> None:
