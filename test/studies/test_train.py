@@ -41,8 +41,8 @@ def test_made_up_episodes_are_trained_on_and_take_no_room(tmp_path: Path) -> Non
         "hardware": Hardware().to_dict(),
         "scan_ticks_per_s": {"gru": rates},
         "thousand_episodes": found,
-        "task": task(1.5, 40),
-        "holds": _holds(found, task(1.5, 40)),
+        "tasks": {"gru": task(1.5, 40), "trace": task(None, 30)},
+        "holds": _holds(found, {"gru": task(1.5, 40)}),
     }
     console = Console(width=200, record=True, quiet=True)
     show(tables(figures), console)
@@ -50,11 +50,13 @@ def test_made_up_episodes_are_trained_on_and_take_no_room(tmp_path: Path) -> Non
 
 def test_what_holds_is_what_was_asked_for() -> None:
     thousand = {"peak": {"resident": 5.0}, "stages": {"memory": {"in_torch": 0.91}}}
-    assert all(_holds(thousand, task(5.9, 40)).values())
-    assert _holds({**thousand, "peak": {"resident": 6.1}}, task(None, 30)) == {
-        "memory": False, "in_torch": True, "cpu_minutes": False, "held_out": False,
+    assert all(_holds(thousand, {"gru": task(5.9, 40), "trace": task(5.9, 40)}).values())
+    assert _holds({**thousand, "peak": {"resident": 6.1}}, {"gru": task(1.0, 40), "trace": task(None, 30)}) == {
+        "memory": False, "in_torch": True, "cpu_minutes, gru": True, "held_out, gru": True,
+        "cpu_minutes, trace": False, "held_out, trace": False,
     }  # fmt: skip
-    assert not _holds({**thousand, "stages": {"memory": {"in_torch": 0.89}}}, task(6.1, 40))["in_torch"]
+    late = _holds({**thousand, "stages": {"memory": {"in_torch": 0.89}}}, {"gru": task(6.1, 40)})
+    assert not late["in_torch"] and not late["cpu_minutes, gru"] and late["held_out, gru"]
 
 
 def test_a_line_is_noted_with_the_time_it_came() -> None:
