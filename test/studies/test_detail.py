@@ -57,7 +57,9 @@ def test_what_must_be_shown_is_trained_first_and_what_is_dear_once(tmp_path: Pat
 
 
 def test_rows_are_chosen_by_memory_and_eyes(tmp_path: Path) -> None:
-    found = run(tmp_path, quick=False, task=TASKS[:1], memory=("gru",), eyes=("small_16", "tokens_96_noise"), report=True)
+    found = run(
+        tmp_path, quick=False, task=TASKS[:1], memory=("gru",), eyes=("small_16", "tokens_96_noise"), report=True
+    )
     assert [parts_of(row)[0].name for row in found["tasks"][TASKS[0]]] == ["small_16", "tokens_96_noise"]
 
 
