@@ -40,17 +40,15 @@ def test_less_than_all_turns_by_less_and_mirrors_nothing() -> None:
 def test_all_that_is_seen_in_an_episode_is_turned_alike() -> None:
     batch = build.prepare(design("gru"), [pair(0), pair(1)])[0].build([0, 1], [1.0, 1.0], [np.array([5, 6])] * 2)
     batch = batch.to(torch.device("cpu")).floats()
-    # Near grey, so that no colour leaves 0..1 and is cut off there.
-    dull = [0.4 + 0.2 * part for part in (batch.writes.thumbnails, batch.reads.thumbnails, batch.images)]
-    batch = batch._replace(
-        writes=batch.writes._replace(thumbnails=dull[0]), reads=batch.reads._replace(thumbnails=dull[1]), images=dull[2]
-    )
+    before = (batch.writes.thumbnails, batch.reads.thumbnails, batch.images)
     changed = augment(batch, torch.Generator().manual_seed(0), replace(NOTHING, hue=1.0))
     after = (changed.writes.thumbnails, changed.reads.thumbnails, changed.images)
     matrices = []
     for episode in range(2):
+        middle = before[0][episode].movedim(-3, -1).reshape(-1, 3).mean(dim=0)
         pixels, turned = (
-            torch.cat([part[episode].movedim(-3, -1).reshape(-1, 3) for part in parts]) - 0.5 for parts in (dull, after)
+            torch.cat([part[episode].movedim(-3, -1).reshape(-1, 3) for part in parts]) - middle
+            for parts in (before, after)
         )
         matrices.append(torch.linalg.lstsq(pixels, turned).solution)
         torch.testing.assert_close(pixels @ matrices[-1], turned, atol=1e-4, rtol=0)

@@ -13,6 +13,7 @@ from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy, chunk_l1
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.runner import ActRunner
 from trace_memory_ros.vision import weights
+from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.config import BackboneConfig
 
 CONFIG = ActConfig(
@@ -160,6 +161,8 @@ def test_a_grid_too_fine_to_attend_to_is_made_coarser_and_places_are_told_on_it_
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in policy.parameters())
     # A head that asks for red tells where the one red pixel is.
     places, dark = policy.places, torch.zeros(1, len(config.cameras), 256, 3)
+    noise = 0.2 * torch.rand(8, *dark.shape[1:])
+    policy.image_tokens.calibrate(Features(noise, noise.mean(dim=-2)))
     dark[0, :, 37] = torch.tensor((1.0, 0.0, 0.0))
     assert places is not None
     with torch.no_grad():

@@ -11,6 +11,7 @@ from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.base import Features, features_of
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
+from trace_memory_ros.vision.salience import MOST, Salience, at
 from trace_memory_ros.vision.weights import WeightsError
 
 SIDE, TABLE, CUE = 6, (0.6, 0.4, 0.2), (0.0, 0.0, 1.0)
@@ -45,27 +46,65 @@ def table(cue_at: int | None = None) -> torch.Tensor:
     return tokens
 
 
+GRIPPER = torch.tensor((0.0, 1.0, 0.0))
+
+
+def shown() -> torch.Tensor:
+    """Two cameras' tokens `(N, 2, K, 3)`: the cue at each place of both, above a table and above a blue floor.
+
+    A gripper that is always there is as unlike the table as the cue is, and nothing unusual.
+    """
+    tokens = torch.stack([torch.stack([table(place)] * 2) for place in range(SIDE * SIDE - 1)])
+    tokens[:, 1] = 1.0 - tokens[:, 1]
+    tokens[:, :, -1] = GRIPPER
+    return tokens
+
+
 def test_salience_looks_at_once_at_what_is_unusual_for_its_place() -> None:
     torch.manual_seed(0)
-    pool = Pool("salience", places=SIDE * SIDE, width=3, out=8)
-    tokens = torch.stack([table(place) for place in range(SIDE * SIDE)])
-    # A gripper that is always there is as unlike the table as the cue is, and nothing unusual.
-    tokens[:, -1] = torch.tensor((0.0, 1.0, 0.0))
-    pool.calibrate(Features(tokens, tokens.mean(dim=1)))
-    looked_at = pool.unusual(tokens[:-1]).argmax(dim=-1)
-    assert looked_at.tolist() == list(range(SIDE * SIDE - 1))
-    # The gripper is at its usual place in every picture but the last, which the cue hides.
-    vectors = pool(Features(tokens[:-1], tokens[:-1].mean(dim=1)))
-    cue = pool.map(pool.norm(torch.tensor(CUE)))
-    attention = Pool("attention", places=SIDE * SIDE, width=3, out=8)
-    spread = attention(Features(tokens[:-1], tokens[:-1].mean(dim=1)))
-    seen = attention.map(attention.norm(torch.tensor(CUE)))
-    assert (vectors - cue).norm(dim=-1).max() < 0.1 * (spread - seen).norm(dim=-1).min()
+    pool = Pool("salience", cameras=2, places=SIDE * SIDE, width=3, out=8)
+    tokens = shown()
+    features = Features(tokens, tokens.mean(dim=-2))
+    pool.calibrate(features)
+    assert pool.salience is not None
+    unusual, places = pool.salience(pool.norm(tokens))
+    assert places[..., 0].tolist() == [[place] * 2 for place in range(SIDE * SIDE - 1)]
+    assert (unusual[..., 1:] < 0.01 * unusual[..., :1]).all()
+    cue, usual = (
+        pool.map(pool.norm(torch.stack([colour, 1.0 - colour]))) for colour in map(torch.tensor, (CUE, TABLE))
+    )
+    assert (pool(features) - cue).norm(dim=-1).max() < 0.2 * (usual - cue).norm(dim=-1).min()
+
+
+def test_of_many_places_only_the_unusual_are_looked_at() -> None:
+    torch.manual_seed(0)
+    pool = Pool("salience", cameras=1, places=4 * MOST, width=3, out=8)
+    tokens = torch.rand(20, 1, 4 * MOST, 3)
+    pool.calibrate(Features(tokens, tokens.mean(dim=-2)))
+    assert pool.salience is not None
+    _, places = pool.salience(pool.norm(tokens))
+    assert places.shape == (20, 1, MOST)
+    # The others may as well show what is usual there.
+    usual = pool.salience.usual[0] * pool.norm.spread + pool.norm.centre
+    told = usual.expand_as(tokens).scatter(-2, places[..., None].expand(-1, -1, -1, 3), at(tokens, places))
+    mean = tokens.mean(dim=-2)
+    torch.testing.assert_close(pool(Features(told, mean)), pool(Features(tokens, mean)))
+
+
+def test_several_sights_of_a_place_are_usual_if_each_is_common() -> None:
+    torch.manual_seed(0)
+    salience = Salience(cameras=1, places=1, width=3)
+    open_, closed, rare = torch.eye(3) * 4.0
+    seen = torch.stack([open_] * 60 + [closed] * 36 + [rare] * 4)
+    seen = seen + 0.02 * torch.randn_like(seen)
+    salience.calibrate(seen[torch.randperm(100), None, None])
+    assert salience.unusual(torch.stack([open_, closed])[:, None, None]).max() < 0.02
+    assert salience.unusual(rare[None, None]).item() > 2.0
 
 
 def test_few_numbers_keep_their_size_and_are_read_by_a_perceptron() -> None:
     torch.manual_seed(0)
-    pool = Pool("salience", places=4, width=3, out=8)
+    pool = Pool("salience", cameras=1, places=4, width=3, out=8)
     bright, dark = torch.tensor((1.0, 0.0, 0.0)), torch.tensor((0.5, 0.0, 0.0))
     assert (pool.norm(bright) - pool.norm(dark)).norm() > 0.1
     between = pool.map((bright + dark) / 2) - (pool.map(bright) + pool.map(dark)) / 2

@@ -65,12 +65,12 @@ def test_config_survives_and_refuses() -> None:
 
 def test_pooling_standardises_by_the_pictures_it_was_calibrated_with() -> None:
     torch.manual_seed(0)
-    pool = Pool("attention", places=9, width=5, out=8)
+    pool = Pool("attention", cameras=1, places=9, width=5, out=8)
     scale, centre = torch.tensor([1.0, 100.0, 1e-2, 1.0, 0.0]), torch.tensor([0.0, 50.0, 3.0, -1.0, 2.0])
     raw = torch.randn(64, 9, 5)
     tokens = raw * scale + centre
     pool.calibrate(Features(tokens, tokens.mean(dim=1)))
-    standard = Pool("attention", places=9, width=5, out=8)
+    standard = Pool("attention", cameras=1, places=9, width=5, out=8)
     standard.load_state_dict(pool.state_dict() | {"norm.centre": torch.zeros(5), "norm.spread": torch.ones(5)})
     normal = (raw - raw.mean(dim=(0, 1))) / raw.std(dim=(0, 1))
     normal[..., 4] = 0.0

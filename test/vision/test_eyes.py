@@ -22,6 +22,7 @@ from trace_memory_ros.observation.frames import Frames, at
 from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies import families
+from trace_memory_ros.policies.images import ImageTokens
 from trace_memory_ros.runtime.checkpoint import CheckpointError, load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 from trace_memory_ros.vision import registry, weights
@@ -148,14 +149,17 @@ def test_memory_that_sees_what_its_policy_sees(
     assert [count for _, count in agree] == [16, 8], "a look of either, then one for both"
 
 
-def test_cells_that_memory_and_policy_share_and_both_look_for_places_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("eyes", ["policy", "cells"])
+def test_cells_that_memory_and_policy_look_for_places_in(tmp_path: Path, eyes: str) -> None:
     plan, demos = seen_at(40, ticks=8, policy_options={"places": True})
     cells = BackboneSection("cells", options={"cell_px": 3})
-    asked = with_eyes(plan, EyesSection("policy", pooling="salience"), cells)
+    asked = with_eyes(plan, EyesSection(eyes, pooling="salience"), cells)
     assert not asked.seen_by.frozen and asked.seen_by.weights_sha256 is None
     agent, builder = trained(asked, demos, tmp_path)
-    pool = agent.encoder.pool
-    assert isinstance(pool, Pool) and pool.usual.abs().sum() > 0.0, "by the pictures of the training split"
+    pool, trunk = agent.encoder.pool, agent.policy.trunk()
+    assert isinstance(pool, Pool) and isinstance(trunk, ImageTokens)
+    for salience in (pool.salience, trunk.salience):
+        assert salience is not None and salience.usual.abs().sum() > 0.0, "by the pictures of the training split"
     assert_live_is_training(agent, builder, tmp_path)
     assert not list(tmp_path.glob("backbone-*"))
 

@@ -301,20 +301,25 @@ def reinitialise(agent: Agent, builder: BatchBuilder) -> None:
 
 
 @torch.no_grad()
-def _calibrate_eyes(agent: Agent, builder: BatchBuilder, episodes: int = 8, ticks: int = 6) -> None:
-    """Standardise what frozen eyes give by pictures of the training split; those of trained ones will change."""
-    pool, shared = agent.encoder.pool, agent.encoder.config.shared
-    if not (isinstance(pool, Pool) and agent.encoder.config.backbone.fixed):
+def _calibrate_eyes(agent: Agent, builder: BatchBuilder, ticks: int = 6) -> None:
+    """Standardise what fixed eyes give by pictures of the training split; those of trained ones will change."""
+    config, pool, trunk = agent.encoder.config, agent.encoder.pool, agent.policy.trunk()
+    looks = isinstance(pool, Pool) and config.backbone.fixed
+    own = not config.shared and isinstance(trunk, ImageTokens) and trunk.salience is not None
+    if not (looks or own):
         return
-    chosen = builder.data.episodes[:episodes]
+    # What is usual takes more of them than what is standard.
+    chosen = builder.data.episodes[: 32 if config.pooling == "salience" or own else 8]
     reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]
-    batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=False)
-    seen = batch.reads.thumbnails
-    features = seen if isinstance(seen, Features) else agent.encoder.features(seen)
-    pool.calibrate(features)
-    trunk = agent.policy.trunk()
-    if shared and isinstance(trunk, ImageTokens | ImageVectors):
-        trunk.calibrate(features)
+    batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=own)
+    if isinstance(pool, Pool) and looks:
+        seen = batch.reads.thumbnails
+        features = seen if isinstance(seen, Features) else agent.encoder.features(seen)
+        pool.calibrate(features)
+        if config.shared and isinstance(trunk, ImageTokens | ImageVectors):
+            trunk.calibrate(features)
+    if isinstance(trunk, ImageTokens) and own:
+        trunk.calibrate(trunk.stages.features(batch.images))
 
 
 @torch.no_grad()

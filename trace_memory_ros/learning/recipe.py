@@ -13,9 +13,9 @@ Pair = TypeVar("Pair")
 class Augmentation:
     """Strengths of the episode-consistent augmentation; signature and state noise are in standard deviations.
 
-    hue: colours of an episode are turned about grey by up to so many half circles; at 1 half of the episodes' are
-    mirrored as well. Something is then known again by being alike, not by the colour that it had in training; where a
-    colour has a meaning of its own this takes it away.
+    hue: colours of an episode are turned about their mean by up to so many half circles; at 1 half of the episodes'
+    are mirrored as well. Something is then known again by being alike, not by the colour that it had in training;
+    where a colour has a meaning of its own this takes it away.
 
     For kept features of a frozen backbone, whose images can no longer be perturbed: feature_offset, feature_noise, in
     standard deviations of the features; views: how many perturbed copies of each image are kept to draw from.

@@ -10,6 +10,7 @@ from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.encoder import FEW, FeatureNorm
+from trace_memory_ros.vision.salience import Salience
 
 MOST_SIDE = 8
 """Of what is left of a fine grid for a policy that attends to all of it."""
@@ -28,8 +29,10 @@ class ImageTokens(nn.Module):
         self.stages = registry.build(trunk_config(backbone, model), image_px)
         self.cameras, self.grid = cameras, self.stages.token_grid(image_px)
         self.map: nn.Module = nn.Identity()
+        self.salience: Salience | None = None
         places = self.grid[0] * self.grid[1]
         if self.stages.width < FEW:
+            self.salience = Salience(cameras, places, self.stages.width)
             coarser = Coarser(self.grid, self.stages.width, model)
             self.map, places = nn.Sequential(FeatureNorm(self.stages.width), coarser), coarser.places
         elif not backbone.is_small:
@@ -44,11 +47,13 @@ class ImageTokens(nn.Module):
     def places(self, asked: int) -> Places:
         """Where these tokens are like what is asked for `(N, asked)`; of a pretrained backbone."""
         assert isinstance(self.map, nn.Sequential) and isinstance(self.map[0], FeatureNorm)
-        return Places(self.map[0], asked, self.cameras, self.grid)
+        return Places(self.map[0], asked, self.cameras, self.grid, self.salience)
 
     def calibrate(self, features: Features) -> None:
         """Standardise what another's backbone gives by the pictures given."""
         _calibrate(self.map, features.tokens)
+        if self.salience is not None and isinstance(self.map, nn.Sequential):
+            self.salience.calibrate(self.map[0](features.tokens))
 
 
 class Coarser(nn.Module):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.vision.encoder import FeatureNorm, read_by
+from trace_memory_ros.vision.salience import Salience, at
 
 HEADS, KEY = 8, 16
 """Heads that ask in each camera's picture, and the width of a key."""
@@ -25,15 +26,18 @@ class Places(nn.Module):
     present and one of the past it has to be learned for each colour at each place, and training episodes are learned by
     heart instead; so they are while attention is still spread over the whole picture, which is why it begins sharp.
 
-    norm: of the tokens, another module's. asked: width of what is asked with. grid: rows and columns of the tokens.
+    norm, salience: of the tokens, another module's; with salience only what is unusual is looked at. asked: width of
+    what is asked with. grid: rows and columns of the tokens.
     """
 
     grid: Tensor
 
-    def __init__(self, norm: FeatureNorm, asked: int, cameras: int, grid: tuple[int, int]) -> None:
+    def __init__(
+        self, norm: FeatureNorm, asked: int, cameras: int, grid: tuple[int, int], salience: Salience | None = None
+    ) -> None:
         super().__init__()
-        # In a tuple, so that its weights are not this module's as well.
-        self._norm = (norm,)
+        # In a tuple, so that their weights are not this module's as well.
+        self._norm, self._salience = (norm,), (salience,)
         self.cameras = cameras
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
         self.key = read_by(len(norm.centre), HEADS * KEY)
@@ -57,9 +61,13 @@ class Places(nn.Module):
 
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
+        seen, grid = self._norm[0](tokens), self.grid
+        if (salience := self._salience[0]) is not None:
+            _, places = salience(seen)
+            seen, grid = at(seen, places), grid[places]
         query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
-        key = self.key(self._norm[0](tokens)).unflatten(-1, (HEADS, KEY))
+        key = self.key(seen).unflatten(-1, (HEADS, KEY))
         query, key = (nn.functional.normalize(part, dim=-1) for part in (query, key))
         alike = torch.einsum("nchd,nckhd->nchk", query, key)
         weights = (alike * self.sharpness.exp()).softmax(dim=-1)
-        return torch.einsum("nchk,kp->nchp", weights, self.grid).flatten(1)
+        return (weights @ grid).flatten(1)

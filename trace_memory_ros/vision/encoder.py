@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -16,13 +15,12 @@ from trace_memory_ros.files.strict import check_keys, require_choice, require_in
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.salience import DRAWS, Salience, at
 
 POOLINGS = ("mean", "attention", "salience")
 FEW = 16
 """Fewer numbers than this of a place, such as its colour, go through a perceptron of `HIDDEN`, not a linear map."""
 HIDDEN = 32
-SALIENCE = 1.7
-"""How much what is unusual draws attention at first: a score for each of its standard deviations."""
 LEAST_SPREAD = 1e-3
 """What a feature is divided by at least."""
 SIZES = ("cameras", "thumbnail_px", "state_dim", "visual_width", "state_width", "channels")
@@ -106,7 +104,7 @@ class ContentEncoder(nn.Module):
         self.pool: nn.Module = nn.Identity()
         if not config.own_small:
             rows, columns = self.vision.token_grid(config.thumbnail_px)
-            self.pool = Pool(config.pooling, rows * columns, self.vision.width, config.visual_width)
+            self.pool = Pool(config.pooling, config.cameras, rows * columns, self.vision.width, config.visual_width)
         self.camera = nn.Parameter(0.1 * torch.randn(config.cameras, config.visual_width))
         width = config.state_width
         self.proprioception = nn.Sequential(nn.Linear(config.state_dim, width), nn.ReLU(), nn.Linear(width, width))
@@ -176,27 +174,21 @@ class FeatureNorm(nn.Module):
 
 
 class Pool(nn.Module):
-    """Features of a picture to one vector `(..., w)`: a linear map of the pooled ones, or attention over the tokens.
+    """Features `(..., C, K, d)` to a vector a picture `(..., C, w)`: a linear map of the pooled ones, or attention.
 
     Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
-    Salience: what is unlike the place's usual is looked at before anything is learned. What is small and shown once is
-    otherwise not found: until it is looked at no gradient tells that it matters.
-
-    usual `(K, d)`: each place's median. spread `(d,)`: around it.
+    Salience: the same over the places at which something unusual is, the most unusual of which draw attention at first.
     """
 
-    usual: Tensor
-    spread: Tensor
-
-    def __init__(self, pooling: str, places: int, width: int, out: int, heads: int = 8) -> None:
+    def __init__(self, pooling: str, cameras: int, places: int, width: int, out: int, heads: int = 8) -> None:
         super().__init__()
         self.pooling = pooling
         self.norm = FeatureNorm(width)
         self.map = read_by(width, out)
+        self.salience: Salience | None = None
         if pooling == "salience":
-            self.gain = nn.Parameter(torch.tensor(SALIENCE))
-            self.register_buffer("usual", torch.zeros(places, width))
-            self.register_buffer("spread", torch.ones(width))
+            self.salience = Salience(cameras, places, width)
+            self.gain = nn.Parameter(torch.tensor(DRAWS))
         if pooling != "mean":
             self.heads = heads if out % heads == 0 else 1
             self.place = nn.Parameter(0.02 * torch.randn(places, out))
@@ -204,30 +196,25 @@ class Pool(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         if self.pooling == "mean":
-            return self._mapped(features.pooled)
-        tokens = self._mapped(features.tokens)
-        scores = self.scores(torch.tanh(tokens + self.place))
-        if self.pooling == "salience":
-            scores = scores + self.gain * self.unusual(features.tokens)[..., None]
+            mean: Tensor = self.map(self.norm(features.pooled))
+            return mean
+        seen: Tensor = self.norm(features.tokens)
+        if self.salience is None:
+            tokens = self.map(seen)
+            scores = self.scores(torch.tanh(tokens + self.place))
+        else:
+            unusual, places = self.salience(seen)
+            tokens = self.map(at(seen, places))
+            scores = self.scores(torch.tanh(tokens + self.place[places])) + self.gain * unusual[..., None]
         weights = scores.softmax(dim=-2)
-        parts = tokens.unflatten(-1, (self.heads, -1))
+        parts: Tensor = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
 
     def calibrate(self, features: Features) -> None:
         """Standardise features by those of the pictures given."""
         self.norm.calibrate(features.pooled if self.pooling == "mean" else features.tokens)
-        if self.pooling == "salience":
-            tokens = features.tokens.flatten(0, -3)
-            self.usual.copy_(tokens.median(dim=0).values)
-            self.spread.copy_((tokens - self.usual).pow(2).mean(dim=(0, 1)).sqrt().clamp_min(LEAST_SPREAD))
-
-    def unusual(self, tokens: Tensor) -> Tensor:
-        """How far tokens `(..., K, d)` are from what is usual at their place, in spreads, `(..., K)`."""
-        return torch.linalg.vector_norm((tokens - self.usual) / self.spread, dim=-1) / math.sqrt(tokens.shape[-1])
-
-    def _mapped(self, values: Tensor) -> Tensor:
-        mapped: Tensor = self.map(self.norm(values))
-        return mapped
+        if self.salience is not None:
+            self.salience.calibrate(self.norm(features.tokens))
 
 
 def read_by(width: int, out: int) -> nn.Module:

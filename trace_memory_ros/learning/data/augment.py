@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
-from trace_memory_ros.learning.features.hue import GREY, turns
+from trace_memory_ros.learning.features.hue import turned, turns
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.vision.base import Features
@@ -40,12 +40,14 @@ def augment(
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
     noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
 
-    turned = turns(noise(size), noise(size), strength.hue) if strength.hue else None
+    turn = turns(noise(size), noise(size), strength.hue) if strength.hue else None
+    # About the mean colour of what is written, so that what is unusual in an episode stays so.
+    middle = None if isinstance(first, Features) else _mean_colour(first, batch.mask)
 
     def pixels(images: Tensor) -> Tensor:
-        if turned is not None:
-            images = torch.einsum("bij,btcjhw->btcihw", turned, images - GREY) + GREY
-        return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
+        if turn is None or middle is None:
+            return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
+        return turned(images, turn, middle) * gain + strength.pixel_noise * noise(*images.shape)
 
     def seen(part: Tensor | Features) -> Tensor | Features:
         if isinstance(part, Features):
@@ -67,6 +69,12 @@ def augment(
         if batch.images.shape[2]
         else batch.images,
     )
+
+
+def _mean_colour(images: Tensor, mask: Tensor) -> Tensor:
+    """Of each episode's images `(B, T, C, 3, P, P)` where there are writes, `(B, 3)`."""
+    each = images.mean(dim=(2, 4, 5))
+    return (each * mask[..., None]).sum(dim=1) / mask.sum(dim=1)[:, None]
 
 
 def shift(

@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 GREY = 0.5
-"""What colours are turned about, so that few leave 0..1."""
+"""What colours are turned about where nothing is known of the episode, so that few leave 0..1."""
+
+
+def turned(images: Tensor, matrices: Tensor, about: Tensor) -> Tensor:
+    """Images `(B, T, C, 3, P, P)` with colours turned by `(B, 3, 3)` about `(B, 3)`, alike over an episode.
+
+    Not cut off at 0 and 1, where colours that were unlike would become alike.
+    """
+    middle = about[:, None, None, :, None, None]
+    return torch.einsum("bij,btcjhw->btcihw", matrices, images - middle) + middle
 
 
 def turns(turn: Tensor, mirror: Tensor, hue: float) -> Tensor:
