@@ -15,7 +15,7 @@ from studies.mikasa.client import MikasaWorld, recorded
 from studies.mikasa.closed_loop import ClosedLoop
 from studies.mikasa.names import FIRST_SEED, RECORDED
 from studies.mikasa.robot import Recorded, robot
-from studies.mikasa.rows import design_of, plain
+from studies.mikasa.rows import Sight, design_of, plain
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
 from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
@@ -27,7 +27,7 @@ from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import LADDER
 
-SCHEMA = 2
+SCHEMA = 3
 """Of a training."""
 PLAYED: Figures = {"schema": 2}
 """What is kept of an episode: where another is kept, it is played anew by the same checkpoint."""
@@ -40,7 +40,10 @@ Demos = Callable[[str], list[Demonstration]]
 
 @dataclass(frozen=True)
 class MikasaPlan:
-    """What a call is decided by. demonstrations: successful ones, of all splits. episodes: canonical ones."""
+    """What a call is decided by. demonstrations: successful ones, of all splits. episodes: canonical ones.
+
+    sight: what memory and policy see with. recipe: of it, with this call's numbers of steps.
+    """
 
     out_dir: Path
     recordings: Path
@@ -49,6 +52,7 @@ class MikasaPlan:
     seeds: int
     demonstrations: int
     episodes: int
+    sight: Sight
     recipe: Recipe
 
     def runs(self) -> list[Run]:
@@ -67,7 +71,8 @@ class MikasaPlan:
         if run.row == EXPERT:
             return {"schema": SCHEMA}
         trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
-        return {"schema": SCHEMA, "design": plain(run.row), **trained}
+        seen = {"design": plain(run.row, self.sight), "memory_reach": self.sight.memory_reach}
+        return {"schema": SCHEMA, **seen, **trained}
 
     def folder(self, run: Run) -> Path:
         """Where a training, its checkpoint and its episodes are kept."""
@@ -105,7 +110,7 @@ def prepared(design: Design, demos: list[Demonstration]) -> Data:
 
 def _demonstrations(plan: MikasaPlan, world: MikasaWorld, task: str) -> list[Demonstration]:
     found = recorded(world, plan.recordings, task, plan.demonstrations)
-    return [one.demonstration(task, robot()) for one in found if one.success]
+    return [one.demonstration(task, robot(plan.sight.px)) for one in found if one.success]
 
 
 def _measured(plan: MikasaPlan, world: MikasaWorld, demos: Demos, run: Run, store: Store) -> str:
@@ -128,10 +133,10 @@ def _checked(world: MikasaWorld, task: str, seed: int) -> Figures:
 
 def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store) -> Figures:
     """Memory first, judged on held-out demonstrations with the head it was trained with; then all together."""
-    design = design_of(run.row)
+    design = design_of(run.row, plan.sight)
     data = with_features(prepared(design, demos), design, plan.recipe.augmentation, plan.out_dir / "features")
     file = store.folder / "memory.safetensors"
-    learn = partial(_learn_memory, Planned(design, plan.recipe, data), run.seed, file)
+    learn = partial(_learn_memory, Planned(design, plan.sight.of_memory(plan.recipe), data), run.seed, file)
     first = store.get("memory_first", plan.settings(run), learn)
     kept = store.folder / KEPT
     fitted = fit(design, data, plan.recipe, run.seed, memory_file=file, save_to=kept, resume=True)

@@ -77,16 +77,16 @@ class Recorded:
         return Demonstration(name, name, stamps_ns, images, np.stack(states), kept["actions"], *told)
 
 
-def robot() -> ObservationConfig:
-    """Two cameras and the hand, at the benchmark's control rate; the path is the hand's."""
+def robot(px: int = PX) -> ObservationConfig:
+    """Two cameras of `px` pixels and the hand, at the benchmark's control rate; the path is the hand's."""
     stream = SensorConfig(STREAM, STREAM, STALE_MS, select={"position": PROPRIO})
     channels = dict(zip(PROPRIO, stream.channels, strict=True))
     return ObservationConfig(
         cameras=tuple(CameraConfig(name, f"{name}/image", STALE_MS) for name in CAMERAS),
         streams=(stream,),
         units={channels[name]: "m" for name in LENGTHS},
-        image_px=PX,
-        thumbnail_px=PX,
+        image_px=px,
+        thumbnail_px=px,
         tick_period_ms=1000 // RATE_HZ,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from studies.mikasa.names import ACTIONS, PX, RATE_HZ
@@ -38,33 +38,66 @@ CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
 """As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
 CHUNK = 8
 """Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
-EYES = EyesSection(POLICY, pooling="attention")
-SEEN_BY = BackboneSection("efficientnet_lite0", options={"stride": 16})
-"""What memory and policy see with: a token for 16 of the 128 pixels; a cube is 4 wide in one camera, 8 in the other."""
 ENSEMBLE_DECAY = -1.0
 """The newest chunk counts most: those from before the choices were shown know nothing of them."""
-RECIPE = Recipe(
-    memory_first=MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=1200, attempts=1),
-    shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1),
-    branch_reach=15,
-    future_weight=1.0,
-    augmentation=Augmentation(feature_noise=1.0),
-)
-"""The product's, but for what follows from episodes of 25 ticks.
-
-No curriculum on the delay: it is two to ten writes long, shorter than what the usual one begins with.
-"""
+FIRST = MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=1200, attempts=1)
+"""No curriculum on the delay: it is two to ten writes long, shorter than what the usual one begins with."""
+RECIPE = Recipe(memory_first=FIRST, shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1), branch_reach=15)
+"""The product's, but for what follows from episodes of 25 ticks."""
 
 
-def design_of(row: str) -> Design:
-    """The design behind a row's name."""
+@dataclass(frozen=True)
+class Sight:
+    """What memory and policy look through, alike, and how that is trained.
+
+    px: of the pictures that they get. memory_reach: ticks after the choices are shown at which the memory's own phase
+    reads; None for the recipe's.
+    """
+
+    px: int
+    pooling: str
+    backbone: BackboneSection
+    recipe: Recipe
+    memory_reach: int | None = None
+
+    def of_memory(self, recipe: Recipe) -> Recipe:
+        """The recipe of the memory's own phase."""
+        return recipe if self.memory_reach is None else replace(recipe, branch_reach=self.memory_reach)
+
+
+SIGHTS = {
+    # A token for 16 of the 128 pixels; a cube is 4 wide in one camera, 8 in the other.
+    "tokens": Sight(
+        PX,
+        "attention",
+        BackboneSection("efficientnet_lite0", options={"stride": 16}),
+        replace(RECIPE, future_weight=1.0, augmentation=Augmentation(feature_noise=1.0)),
+    ),
+    # Colours of 4 of the 128 pixels. Which is which is not learned: hues are turned, and it has to be found again.
+    "colours": Sight(
+        PX // 4,
+        "salience",
+        BackboneSection("cells", options={"cell_px": 1}),
+        replace(
+            RECIPE,
+            memory_first=replace(FIRST, batch_pairs=24, reads=2, shares=ReadShares(near_branch=0.9)),
+            answer_weight=3.0,
+            augmentation=Augmentation(hue=1.0, shift_px=0),
+        ),
+        memory_reach=2,
+    ),
+}
+
+
+def design_of(row: str, sight: Sight) -> Design:
+    """The design behind a row's name, with these eyes."""
     memory = ROWS[row]
     options = memory_options(memory)
     addressed = small_memory(memory, options).uses_signature
     design = Design(
         memory=memory,
         options=options,
-        observation=robot(),
+        observation=robot(sight.px),
         action_names=ACTIONS,
         clock=CLOCK,
         depth=DEPTH if addressed else 0,
@@ -72,14 +105,14 @@ def design_of(row: str) -> Design:
         slots=SLOTS,
         width=WIDTH,
         chunk=CHUNK,
-        policy_options={"ensemble_decay": ENSEMBLE_DECAY, "image_px": PX, "places": True},
+        policy_options={"ensemble_decay": ENSEMBLE_DECAY, "image_px": sight.px, "places": True},
     )
-    return with_eyes(design, EYES, SEEN_BY)
+    return with_eyes(design, EyesSection(POLICY, pooling=sight.pooling), sight.backbone)
 
 
-def plain(row: str) -> dict[str, Any]:
+def plain(row: str, sight: Sight) -> dict[str, Any]:
     """A row's design as a summary says it."""
-    design = design_of(row)
+    design = design_of(row, sight)
     return {
         "memory": design.memory,
         "options": design.options,

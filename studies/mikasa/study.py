@@ -15,15 +15,13 @@ from studies.grid import Figures, Run, parts
 from studies.mikasa.client import MikasaWorld, recordings_there
 from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
 from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, summary_of
-from studies.mikasa.rows import RECIPE, ROWS, plain
+from studies.mikasa.rows import RECIPE, ROWS, SIGHTS, plain
 from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.measure.accuracy import LEAST
 
 DEMONSTRATIONS = 250
-QUICK = replace(
-    RECIPE, memory_first=replace(RECIPE.memory_first, stage_steps=50, attempts=1), steps=20, warm_up_steps=5
-)
+QUICK_STEPS, QUICK_WARM_UP = (50, 20), 5
 QUICK_TASKS, QUICK_ROWS, QUICK_DEMONSTRATIONS, QUICK_EPISODES = ("RememberColor3",), ("none", "gru"), 12, 2
 TOLD = (
     "memory_first",
@@ -60,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Tasks, rows, sizes, and where MIKASA's own Python packages and the recordings go."""
     options.add_names(parser, "--tasks", TASKS, "tasks")
     options.add_names(parser, "--rows", ROWS, "rows beside the expert")
+    parser.add_argument("--eyes", choices=SIGHTS, default="tokens", help="what all rows see with (default: tokens)")
     parser.set_defaults(tasks=QUICK_TASKS)
     options.add_counts(
         parser,
@@ -86,6 +85,7 @@ def run(
     quick: bool,
     tasks: tuple[str, ...],
     rows: tuple[str, ...],
+    eyes: str,
     demonstrations: int,
     episodes: int,
     seeds: int,
@@ -99,12 +99,14 @@ def run(
 
     quick: one task, two rows, a dozen demonstrations, two episodes.
     """
-    first = replace(RECIPE.memory_first, stage_steps=memory_steps)
-    recipe = replace(RECIPE, memory_first=first, steps=steps)
-    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, recipe)
+    sight = SIGHTS[eyes]
+    counts = (memory_steps, steps) if not quick else QUICK_STEPS
+    first = replace(sight.recipe.memory_first, stage_steps=counts[0])
+    recipe = replace(sight.recipe, memory_first=first, steps=counts[1])
+    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, sight, recipe)
     if quick:
-        sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, QUICK
-        plan = MikasaPlan(out_dir, recordings, *sizes)
+        sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, sight
+        plan = MikasaPlan(out_dir, recordings, *sizes, replace(recipe, warm_up_steps=QUICK_WARM_UP))
     if not report:
         try:
             with MikasaWorld(packages) as world:
@@ -124,7 +126,8 @@ def figures_of(plan: MikasaPlan) -> Figures:
         "labelled": "single-task imitation",
         "tasks": {task: _task(plan, task) for task in plan.tasks},
         "failed": {f"{run}": why for run in plan.runs() if (why := plan.store(run).failure)},
-        "rows": {row: plain(row) for row in plan.rows},
+        "rows": {row: plain(row, plan.sight) for row in plan.rows},
+        "memory_reach": plan.sight.memory_reach,
         "recipe": plan.recipe.to_dict(),
         "published": {task: PUBLISHED[task] for task in plan.tasks if task in PUBLISHED},
     }

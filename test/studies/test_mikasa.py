@@ -17,21 +17,22 @@ from studies.mikasa.expert import ABOVE, ARC_MIDDLE, disturbed, nth_along_arc, t
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
 from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
-from studies.mikasa.rows import RECIPE, ROWS, design_of
+from studies.mikasa.rows import ROWS, SIGHTS, Sight, design_of
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.learning.decisions.candidates import Trial
+from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.observation.config import ObservationConfig
 
 ROOT = Path(__file__).parents[2]
 TASK = "RememberColor3"
 TICKS, CUE_GONE, ASKED = 12, 2, 4
-SMALL = replace(
-    RECIPE,
-    memory_first=replace(RECIPE.memory_first, stage_steps=2, check_steps=2, attempts=1),
-    steps=2,
-    warm_up_steps=1,
-)
+TOKENS = SIGHTS["tokens"]
+
+
+def small(sight: Sight) -> Recipe:
+    first = replace(sight.recipe.memory_first, stage_steps=2, check_steps=2, attempts=1)
+    return replace(sight.recipe, memory_first=first, steps=2, warm_up_steps=1)
 
 
 def shown(seed: int, tick: int) -> Seen:
@@ -164,28 +165,32 @@ def test_splits_share_nothing_and_hold_all() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_rows_differ_in_their_memory_alone(row: str) -> None:
-    design, other = design_of(row), design_of("gru")
+@pytest.mark.parametrize("eyes", SIGHTS)
+def test_rows_differ_in_their_memory_alone(row: str, eyes: str) -> None:
+    design, other = (design_of(one, SIGHTS[eyes]) for one in (row, "gru"))
     as_other = {name: getattr(other, name) for name in ("memory", "options", "depth", "window")}
     assert replace(design, **as_other) == other
 
 
-def plan_of(folder: Path, **changes) -> MikasaPlan:
-    plan = MikasaPlan(folder / "out", folder / "recordings", (TASK,), ("gru",), 1, 12, 2, SMALL)
+def plan_of(folder: Path, sight: Sight = TOKENS, **changes) -> MikasaPlan:
+    plan = MikasaPlan(folder / "out", folder / "recordings", (TASK,), ("gru",), 1, 12, 2, sight, small(sight))
     return replace(plan, **changes)
 
 
 def test_another_recipe_or_number_of_demonstrations_is_another_training(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    others = plan_of(tmp_path, demonstrations=13), plan_of(tmp_path, recipe=RECIPE), plan_of(tmp_path, episodes=3)
+    longer = plan_of(tmp_path, recipe=TOKENS.recipe)
+    others = plan_of(tmp_path, demonstrations=13), longer, plan_of(tmp_path, SIGHTS["colours"])
+    others = *others, plan_of(tmp_path, episodes=3)
     folders = [one.folder(one.runs()[1]) for one in (plan, *others)]
     # More episodes are played by the same checkpoint.
-    assert len(set(folders)) == 3 and folders[0] == folders[3]
+    assert len(set(folders)) == 4 and folders[0] == folders[4]
     assert list(plan.canonical_seeds()) == [4242424242, 4242424243]
 
 
-def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
+@pytest.mark.parametrize("eyes", SIGHTS)
+def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path, eyes: str) -> None:
+    plan = plan_of(tmp_path, SIGHTS[eyes])
     carry_out(plan, Shown())
     assert study.figures_of(plan)["failed"] == {}
     made = {file: file.stat().st_mtime_ns for file in (tmp_path / "out").rglob("*.*")}
@@ -236,7 +241,7 @@ def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path
     (tmp_path / "taken").write_text("a file where a folder should be")
     sizes = {"demonstrations": 2, "episodes": 1, "seeds": 1, "memory_steps": 2, "steps": 2}
     paths = {"packages": tmp_path / "taken" / "mikasa", "recordings": tmp_path}
-    figures = study.run(tmp_path, True, (TASK,), ("gru",), **sizes, report=False, **paths)
+    figures = study.run(tmp_path, True, (TASK,), ("gru",), "tokens", **sizes, report=False, **paths)
     (line,) = study.tables(figures)
     assert "python -m venv failed" in line
 
