@@ -73,9 +73,9 @@ SIGHTS = {
         BackboneSection("efficientnet_lite0", options={"stride": 16}),
         replace(RECIPE, future_weight=1.0, augmentation=Augmentation(feature_noise=1.0)),
     ),
-    # Colours of 4 of the 128 pixels. Which is which is not learned: hues are turned, and it has to be found again.
+    # Colours of 2 of the 128 pixels. Which is which is not learned: hues are turned, and it has to be found again.
     "colours": Sight(
-        PX // 4,
+        PX // 2,
         "salience",
         BackboneSection("cells", options={"cell_px": 1}),
         replace(

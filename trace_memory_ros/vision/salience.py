@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-MOST = 64
+MOST = 128
 """Places of a picture that are looked at."""
 DRAWS = 2.0
 """How much what is unusual draws attention at first: a score for each standard deviation of all that is seen."""
