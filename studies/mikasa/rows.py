@@ -73,15 +73,16 @@ SIGHTS = {
         BackboneSection("efficientnet_lite0", options={"stride": 16}),
         replace(RECIPE, future_weight=1.0, augmentation=Augmentation(feature_noise=1.0)),
     ),
-    # Colours of 2 of the 128 pixels. Which is which is not learned: hues are turned, and it has to be found again.
+    # Colours of 4 of the 128 pixels. Which is which is not learned: hues are turned, and it has to be found again.
     "colours": Sight(
-        PX // 2,
+        PX // 4,
         "salience",
         BackboneSection("cells", options={"cell_px": 1}),
         replace(
             RECIPE,
             memory_first=replace(FIRST, batch_pairs=24, reads=2, shares=ReadShares(near_branch=0.9)),
             answer_weight=3.0,
+            memory_rate=0.1,
             augmentation=Augmentation(hue=1.0, shift_px=0),
         ),
         memory_reach=2,

@@ -158,6 +158,9 @@ def test_cells_that_memory_and_policy_look_for_places_in(tmp_path: Path, eyes: s
     agent, builder = trained(asked, demos, tmp_path)
     pool, trunk = agent.encoder.pool, agent.policy.trunk()
     assert isinstance(pool, Pool) and isinstance(trunk, ImageTokens)
+    slow = {id(one) for one in agent.memory_parameters()}
+    assert agent.policy.places is not None
+    assert {id(one) in slow for one in agent.policy.places.parameters()} == {eyes == "policy"}
     for salience in (pool.salience, trunk.salience):
         assert salience is not None and salience.usual.abs().sum() > 0.0, "by the pictures of the training split"
     assert_live_is_training(agent, builder, tmp_path)

@@ -45,10 +45,13 @@ class Agent(nn.Module):
         return MemoryInput(content, batch.writes.xi, batch.writes.delta, content[:, :1].expand_as(content))
 
     def memory_parameters(self) -> list[nn.Parameter]:
-        """What encoder and memory learn and the policy has no part in."""
+        """What the memory's own phase learns: encoder and memory, but for eyes of the policy, and places of the policy
+        where it shares its eyes.
+        """
         theirs = {id(one) for one in self.policy.parameters()}
         own = [*self.encoder.parameters(), *self.memory.parameters()]
-        return [one for one in own if id(one) not in theirs]
+        places = self.policy.places if self.encoder.config.shared else None
+        return [*(one for one in own if id(one) not in theirs), *(() if places is None else places.parameters())]
 
     def look(self, evidence: Evidence) -> Features:
         """What the memory's backbone sees, to be used more than once."""

@@ -117,10 +117,11 @@ class Recipe:
     """Data, phases and optimiser of one run; `steps` is the length of the joint phase.
 
     branch_reach: ticks after the branch that count as near it; beyond, the robot's own motion gives the branch away.
-    memory_rate: learning rate of encoder and memory in the joint phase, as a share of the policy's. frozen_trunk: keep
-    the policy's image trunk as it is, which needs a policy that was trained before. future_weight: of the error of the
-    pictures to come, in the first phase; 0 where they are not to be predicted. answer_weight: of naming the answer near
-    a decision, in the first phase, where a chunk says little of it; 0 where that is not to be learned.
+    memory_rate: learning rate in the joint phase of what the first one learned, as a share of the policy's.
+    frozen_trunk: keep the policy's image trunk as it is, which needs a policy that was trained before. future_weight:
+    of the error of the pictures to come, in the first phase; 0 where they are not to be predicted. answer_weight: of
+    naming the answer near a decision, in the first phase, where a chunk says little of it; 0 where that is not to be
+    learned.
     """
 
     pairs: int = 60

@@ -50,9 +50,12 @@ class Trainer:
         self._sums: dict[str, float] = {}
         if recipe.frozen_trunk:
             agent.policy.trunk().requires_grad_(False)
+        remembers = agent.memory_parameters()
+        slow = {id(one) for one in remembers}
+        acts = [one for one in agent.policy.parameters() if one.requires_grad and id(one) not in slow]
         groups = [
-            {"params": [p for p in agent.policy.parameters() if p.requires_grad], "rate": recipe.learning_rate},
-            {"params": agent.memory_parameters(), "rate": recipe.learning_rate * recipe.memory_rate},
+            {"params": acts, "rate": recipe.learning_rate},
+            {"params": remembers, "rate": recipe.learning_rate * recipe.memory_rate},
         ]
         self.optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
 
