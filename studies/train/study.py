@@ -44,14 +44,17 @@ RAM_GIB, TORCH_SHARE, CPU_MIN = 6.0, 0.9, 6.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Device, bags, their number, workers."""
+    """Device, memories that learn the task, bags, their number, workers."""
+    options.add_names(parser, "--memories", MEMORIES, f"memories that learn {TASK}")
     parser.add_argument("--device", default="cpu", help="auto, cpu, cuda, cuda:N or mps (default: cpu)")
     parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
     options.add_counts(parser, scenes=(75, "scenes of which both cues are recorded"))
     options.add_workers(parser)
 
 
-def run(out_dir: Path, quick: bool, device: str, bags: Path, scenes: int, workers: int) -> Figures:
+def run(
+    out_dir: Path, quick: bool, memories: tuple[str, ...], device: str, bags: Path, scenes: int, workers: int
+) -> Figures:
     """Measure each part that is not there yet."""
     hardware = Hardware.chosen(device)
     store = Store(out_dir / "parts")
@@ -68,7 +71,7 @@ def run(out_dir: Path, quick: bool, device: str, bags: Path, scenes: int, worker
     say(f"{sizes.episodes} episodes: at most {thousand['peak']['resident']:.2f} GiB")
     few = 4 if quick else scenes
     tasks = {}
-    for memory in MEMORIES[:1] if quick else MEMORIES:
+    for memory in memories[:1] if quick else memories:
         learn = partial(learn_task, memory, bags, few, quick, workers, replace(hardware, loaders=1))
         tasks[memory] = store.get(f"task-{memory}", {**settings, "scenes": few}, learn)
         say(f"{TASK}, {memory}: {_task_words(tasks[memory])}")
