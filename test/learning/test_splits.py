@@ -76,8 +76,8 @@ def test_sequences_of_answers_that_hardly_occur_twice_are_held_out_in_proportion
     kinds = len({several for several in answers if answers.count(several) > 3})
     for share, side in ((1 / 6, found.held_out), (1 / 10, found.validation)):
         assert abs(len(side) - share * len(demos)) <= 1 + kinds / 2
-    for side in found:
-        assert {answer for i in side for answer in demos[i].answers} == {0, 1}
+    # The other sides are drawn: three scenes of thirty may have the same answer.
+    assert {answer for i in found.training for answer in demos[i].answers} == {0, 1}
 
 
 @pytest.mark.parametrize(("held_out", "validation", "said"), [(0.9, 0.0, "leave none"), (0.5, 0.5, "validation share")])
