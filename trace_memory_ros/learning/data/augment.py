@@ -42,7 +42,7 @@ def augment(
 
     turn = turns(noise(size), noise(size), strength.hue) if strength.hue else None
     # About the mean colour of what is written, so that what is unusual in an episode stays so.
-    middle = None if isinstance(first, Features) else _mean_colour(first, batch.mask)
+    middle = None if turn is None or isinstance(first, Features) else _mean_colour(first, batch.mask)
 
     def pixels(images: Tensor) -> Tensor:
         if turn is None or middle is None:
