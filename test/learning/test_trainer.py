@@ -59,7 +59,7 @@ def test_memory_first_carries_an_unseen_cue_over_the_delay(memory: str) -> None:
 def test_a_memory_that_decides_too_little_right_starts_anew_and_no_oftener_than_it_may() -> None:
     agent, trainer = _start("gru")
     # No share is above 1, so every attempt falls short.
-    first = replace(ONE_CHECK, least=1.1)
+    first = replace(ONE_CHECK, least=1.1, enough=0.0)
     lines: list[Progress] = []
     held = list(agent.memory.parameters())
     learn_memory(agent, trainer.training, trainer.validation, replace(SHORT, memory_first=first), 0, lines.append)
@@ -68,6 +68,20 @@ def test_a_memory_that_decides_too_little_right_starts_anew_and_no_oftener_than_
     assert len(set(errors)) == 3
     # The joint phase's optimiser was given these very tensors.
     assert all(one is other for one, other in zip(held, agent.memory.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("enough", "stages"), [(1.1, [2, 2, 4]), (0.0, [4, 4, 4])], ids=["nothing", "something"])
+def test_an_attempt_that_finds_nothing_in_half_of_its_stages_is_given_up_unless_it_is_the_last(
+    enough: float, stages: list[int]
+) -> None:
+    agent, trainer = _start("gru")
+    factors = (4.0, 3.0, 2.0, 1.0)
+    first = replace(ONE_CHECK, clock_factors=factors, settle_steps=0, stage_steps=2, check_steps=2, least=1.1)
+    lines: list[Progress] = []
+    recipe = replace(SHORT, memory_first=replace(first, enough=enough))
+    learn_memory(agent, trainer.training, trainer.validation, recipe, 0, lines.append)
+    found = [[line.clock_factor for line in lines if line.attempt == attempt] for attempt in (1, 2, 3)]
+    assert found == [list(factors[:count]) for count in stages]
 
 
 def test_a_memory_that_decides_enough_right_is_kept() -> None:

@@ -144,7 +144,8 @@ def learn_memory(
     A full-length delay is not discovered from scratch: the cue's gradient has to survive every write between. At a
     coarse clock few writes lie between, and what was learned there carries over to the next finer one. Some trainings
     never discover the cue, or learn episodes by heart; validation decisions show it, and they start again from
-    other initial weights. Without a validation split training decisions show the first of these.
+    other initial weights. Without a validation split training decisions show the first of these. What finds nothing in
+    half of the stages is not taken through the others, whose delays are longer, while there is another attempt.
     """
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
     # What has no address knows no way by heart, and learned less from exchanged sights.
@@ -165,7 +166,8 @@ def learn_memory(
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)
-        while run.stage < len(planned):
+        last = attempt == recipe.memory_first.attempts
+        while run.stage < len(planned) and (last or not run.hopeless):
             run.learn()
         if run.learned:
             break
@@ -186,8 +188,8 @@ def _stages_of(
 class _Attempt:
     """Training from one set of initial weights. total: steps so far, of all stages.
 
-    stage, step: where it is. mastered_at: the step at which the stage was mastered. learned: whether enough validation
-    decisions are right, or training decisions where there are no others.
+    stage, step: where it is. mastered_at: the step at which the stage was mastered; mastered: how many stages were.
+    learned: whether enough validation decisions are right, or training decisions where there are no others.
     """
 
     def __init__(
@@ -203,13 +205,18 @@ class _Attempt:
     ) -> None:
         self.model, self.recipe, self.seed, self.report = model, recipe, seed, report
         self.stages, self.attempt, self.feed, self.keeper = stages, attempt, feed, keeper
-        self.total = self.stage = self.step = 0
+        self.total = self.stage = self.step = self.mastered = 0
         self.mastered_at: int | None = None
         self.learned = True
         self.learner = Together(model, feed.group)
         agent, first = model.agent, recipe.memory_first
         parameters = [*agent.encoder.parameters(), *agent.memory.parameters(), *model.head.parameters()]
         self.optimiser = torch.optim.AdamW(parameters, lr=first.learning_rate, weight_decay=recipe.weight_decay)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether half of the stages are over and taught nothing."""
+        return 2 * self.stage >= len(self.stages) and not (self.mastered or self.learned)
 
     def learn(self) -> None:
         """The rest of a stage, until it is mastered or its steps are spent; the last settles for some steps more."""
@@ -247,6 +254,7 @@ class _Attempt:
                 self.keeper.stop_if_asked(
                     self.feed.hardware.device, self.save, f"step {self.total} of the memory phase"
                 )
+        self.mastered += self.mastered_at is not None
         self.stage, self.step, self.mastered_at = number + 1, 0, None
 
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
@@ -282,7 +290,7 @@ class _Attempt:
 
     def save(self) -> None:
         """Keep all that the rest of the phase depends on."""
-        names = ("attempt", "stage", "step", "total", "mastered_at", "learned")
+        names = ("attempt", "stage", "step", "total", "mastered_at", "mastered", "learned")
         place = {name: getattr(self, name) for name in names}
         self.keeper.write(MEMORY, place, self._modules, self.optimiser)
 
