@@ -22,8 +22,8 @@ from trace_memory_ros.measure.statistics import wilson_interval
 
 SCHEMA = 2
 SIZES = (75, 150)
-FRESH = {"sequence": 20}
-MOST_FRESH = 40
+FRESH, FRESH_BY_TASK = 40, {"sequence": 60}
+"""Episodes that trainings are judged by; of more where trainings differ by little."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +51,11 @@ def run(
     report: bool = False,
 ) -> Figures:
     """Find moments and train on them; kept parts are not done again."""
-    first, counts, scenes = MemoryFirst(), [int(size) for size in sizes], MOST_FRESH
+    first, counts, unseen = MemoryFirst(), [int(size) for size in sizes], {task: _fresh(task) for task in tasks}
     if quick:
         first = MemoryFirst((4.0, 1.0), stage_steps=2, attempts=1)
-        tasks, memories, counts, scenes, seeds = tasks[:1], memories[:1], [12], 2, 1
+        tasks, memories, counts, seeds = tasks[:1], memories[:1], [12], 1
+        unseen = dict.fromkeys(tasks, 2)
     store = Store(out_dir / "parts")
     cases = [Case(name, task, count) for count in counts for name in FINDERS for task in (*tasks, *CONTROLS)]
     jobs = [
@@ -65,7 +66,7 @@ def run(
         for decisions in trainings
         for memory in memories
     ]
-    settings = {"schema": SCHEMA, "recipe": str(first), "scenes": scenes}
+    settings = {"schema": SCHEMA, "recipe": str(first), "scenes": FRESH}
     found, trained = {}, {}
     for case in cases if "finding" in parts else ():
         part = str(case).replace(" ", "-")
@@ -74,22 +75,22 @@ def run(
             found[str(case)] = kept
             say(f"{case}: {kept['words']}")
     for job in jobs if "training" in parts else ():
-        part = str(job).replace(" ", "-")
-        kept = (
-            store.read(part, settings)
-            if report
-            else store.get(part, settings, partial(_train, job, bags, scenes, first))
-        )
+        part, settings = str(job).replace(" ", "-"), {**settings, "scenes": unseen[job.task]}
+        train = partial(_train, job, bags, unseen[job.task], first)
+        kept = store.read(part, settings) if report else store.get(part, settings, train)
         if kept is not None:
             trained[str(job)] = kept
             say(f"{job}: {kept['right']} of {kept['decisions']}")
     return {"seeds": seeds, "finding": found, "training": _by_row(jobs, trained), "runs": trained}
 
 
-def _train(job: Job, bags: Path, scenes: int, first: MemoryFirst) -> Figures:
+def _fresh(task: str) -> int:
+    return FRESH_BY_TASK.get(task, FRESH)
+
+
+def _train(job: Job, bags: Path, unseen: int, first: MemoryFirst) -> Figures:
     data = read(tuple(without_twins(job.task, job.bags)), bags)
-    unseen = read(tuple(fresh(job.task, min(scenes, FRESH.get(job.task, scenes)))), bags)
-    return measure(job, data, unseen, first)
+    return measure(job, data, read(tuple(fresh(job.task, unseen)), bags), first)
 
 
 def _by_row(jobs: list[Job], trained: Figures) -> Figures:

@@ -29,6 +29,7 @@ from trace_memory_ros.runtime.window import PathWindow
 
 MEMORIES: dict[str, BagOptions] = {
     "gru": BagOptions(memory="gru", memory_options=MATCHED.get("gru", {}), slots=ARM_DIMS.slots),
+    "gru+cache": BagOptions(memory="gru+cache", memory_options=MATCHED.get("gru+cache", {}), slots=ARM_DIMS.slots),
     "trace_window": BagOptions(window=PathWindow(8), memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
     "first_frame": BagOptions(memory="first_frame", memory_options={}, slots=ARM_DIMS.slots),
 }
