@@ -51,7 +51,8 @@ def run(
     report: bool = False,
 ) -> Figures:
     """Find moments and train on them; kept parts are not done again."""
-    first, counts, unseen = MemoryFirst(), [int(size) for size in sizes], {task: _fresh(task) for task in tasks}
+    first, counts = MemoryFirst(), [int(size) for size in sizes]
+    unseen = {task: FRESH_BY_TASK.get(task, FRESH) for task in tasks}
     if quick:
         first = MemoryFirst((4.0, 1.0), stage_steps=2, attempts=1)
         tasks, memories, counts, seeds = tasks[:1], memories[:1], [12], 1
@@ -75,22 +76,18 @@ def run(
             found[str(case)] = kept
             say(f"{case}: {kept['words']}")
     for job in jobs if "training" in parts else ():
-        part, settings = str(job).replace(" ", "-"), {**settings, "scenes": unseen[job.task]}
-        train = partial(_train, job, bags, unseen[job.task], first)
-        kept = store.read(part, settings) if report else store.get(part, settings, train)
+        part, scenes = str(job).replace(" ", "-"), unseen[job.task]
+        judged, train = {**settings, "scenes": scenes}, partial(_train, job, bags, scenes, first)
+        kept = store.read(part, judged) if report else store.get(part, judged, train)
         if kept is not None:
             trained[str(job)] = kept
             say(f"{job}: {kept['right']} of {kept['decisions']}")
     return {"seeds": seeds, "finding": found, "training": _by_row(jobs, trained), "runs": trained}
 
 
-def _fresh(task: str) -> int:
-    return FRESH_BY_TASK.get(task, FRESH)
-
-
-def _train(job: Job, bags: Path, unseen: int, first: MemoryFirst) -> Figures:
+def _train(job: Job, bags: Path, scenes: int, first: MemoryFirst) -> Figures:
     data = read(tuple(without_twins(job.task, job.bags)), bags)
-    return measure(job, data, read(tuple(fresh(job.task, unseen)), bags), first)
+    return measure(job, data, read(tuple(fresh(job.task, scenes)), bags), first)
 
 
 def _by_row(jobs: list[Job], trained: Figures) -> Figures:

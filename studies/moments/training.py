@@ -27,11 +27,10 @@ from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.window import PathWindow
 
+PLAIN = ("gru", "gru+cache", "first_frame")
 MEMORIES: dict[str, BagOptions] = {
-    "gru": BagOptions(memory="gru", memory_options=MATCHED.get("gru", {}), slots=ARM_DIMS.slots),
-    "gru+cache": BagOptions(memory="gru+cache", memory_options=MATCHED.get("gru+cache", {}), slots=ARM_DIMS.slots),
+    **{name: BagOptions(memory=name, memory_options=MATCHED.get(name, {}), slots=ARM_DIMS.slots) for name in PLAIN},
     "trace_window": BagOptions(window=PathWindow(8), memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
-    "first_frame": BagOptions(memory="first_frame", memory_options={}, slots=ARM_DIMS.slots),
 }
 ANNOTATED, FOUND, PAPER = "annotated", "found", "paper"
 TRAININGS = (ANNOTATED, FOUND, PAPER)

@@ -146,7 +146,7 @@ def test_a_way_that_tells_the_answers_is_noticed(plan: Prepared, tmp_path: Path)
 
 
 def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> None:
-    first = MemoryFirst(clock_factors=(2.0, 1.0), delay_factors=())
+    first = MemoryFirst(clock_factors=(2.0, 1.0), delay_factors=(), enough=0.0)
     with_, without = (usual_stages(plan.training, None, replace(first, partners=partners)) for partners in (2, 0))
     assert {len(stage.training.data.episodes) for stage in with_} == {3 * SCENES}
     assert {len(stage.training.data.episodes) for stage in without} == {SCENES}
@@ -154,7 +154,7 @@ def test_the_last_attempt_is_made_with_what_was_demonstrated(plan: Prepared) -> 
     never = replace(first, stage_steps=1, check_steps=1, attempts=2, least=1.1, partners=2, batch_pairs=2, reads=2)
     agent = build.build_agent(plan.design, plan.training)
     learn_memory(agent, plan.training, None, Recipe(memory_first=never), 0, lambda p: lines.append((p.attempt, p.step)))
-    assert [attempt for attempt, _ in lines] == [1, 2, 2]
+    assert [attempt for attempt, _ in lines] == [1, 1, 2, 2]
 
 
 def test_a_memory_without_an_address_learns_from_what_was_demonstrated(plan: Prepared) -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from learning.synthetic import design, pair
 
-from trace_memory_ros.learning import build
+from trace_memory_ros.learning import build, memory_first
 from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.keeping import Stopped
@@ -82,6 +82,23 @@ def test_a_training_that_was_stopped_twice_is_the_training(course: tuple[Any, Da
     assert same(uninterrupted, resumed)
     assert told([*first.lines, *second.lines, *last.lines]) == told(whole.lines)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+def test_that_a_stage_was_mastered_is_known_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = memory_first._Attempt._check
+    # The first stage alone, without which the attempt would be given up after the second.
+    monkeypatch.setattr(memory_first._Attempt, "_check", lambda run, *given: checked(run, *given) or run.stage == 0)
+    plan = design("gru")
+    data = build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
+    first = replace(FIRST, clock_factors=(3.0, 2.0, 1.0), delay_factors=(), enough=1.1)
+    recipe, file = replace(SHORT, memory_first=first), tmp_path / "training.safetensors"
+    whole, stopped, last = Log(), Log((MEMORY, 1, 4)), Log()
+    fit(plan, data, recipe, 0, report=whole)
+    with pytest.raises(Stopped):
+        fit(plan, data, recipe, 0, report=stopped, save_to=file)
+    fit(plan, data, recipe, 0, report=last, save_to=file, resume=True)
+    assert [line.clock_factor for line in whole.lines if line.attempt == 1 and line.phase == MEMORY][-1] == 1.0
+    assert told([*stopped.lines, *last.lines]) == told(whole.lines)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

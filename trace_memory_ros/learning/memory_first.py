@@ -188,7 +188,7 @@ def _stages_of(
 class _Attempt:
     """Training from one set of initial weights. total: steps so far, of all stages.
 
-    stage, step: where it is. mastered_at: the step at which the stage was mastered; mastered: how many stages were.
+    stage, step: where it is. mastered_at: the step at which the stage was mastered; mastered: whether any was.
     learned: whether enough validation decisions are right, or training decisions where there are no others.
     """
 
@@ -205,8 +205,9 @@ class _Attempt:
     ) -> None:
         self.model, self.recipe, self.seed, self.report = model, recipe, seed, report
         self.stages, self.attempt, self.feed, self.keeper = stages, attempt, feed, keeper
-        self.total = self.stage = self.step = self.mastered = 0
+        self.total = self.stage = self.step = 0
         self.mastered_at: int | None = None
+        self.mastered = False
         self.learned = True
         self.learner = Together(model, feed.group)
         agent, first = model.agent, recipe.memory_first
@@ -254,7 +255,7 @@ class _Attempt:
                 self.keeper.stop_if_asked(
                     self.feed.hardware.device, self.save, f"step {self.total} of the memory phase"
                 )
-        self.mastered += self.mastered_at is not None
+        self.mastered |= self.mastered_at is not None
         self.stage, self.step, self.mastered_at = number + 1, 0, None
 
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
