@@ -70,7 +70,8 @@ def refused_unheard(client: EpisodeClient) -> bool:
     try:
         client.trigger("arm_sim_node/start")
     except EpisodeFailed as error:
-        assert "nobody subscribes to" in str(error)
+        if "nobody subscribes to" not in str(error):
+            raise
         return True
     client.trigger("arm_sim_node/stop")
     return False
