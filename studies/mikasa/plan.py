@@ -22,6 +22,7 @@ from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
+from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.fit import KEPT, fit, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
@@ -42,7 +43,7 @@ Demos = Callable[[str], list[Demonstration]]
 class MikasaPlan:
     """What a call is decided by. demonstrations: successful ones, of all splits. episodes: canonical ones.
 
-    sight: what memory and policy see with. recipe: of it, with this call's numbers of steps.
+    sight: what memory and policy see with. recipe: of it, with this call's numbers of steps. hardware: to train on.
     """
 
     out_dir: Path
@@ -54,6 +55,7 @@ class MikasaPlan:
     episodes: int
     sight: Sight
     recipe: Recipe
+    hardware: Hardware = CPU
 
     def runs(self) -> list[Run]:
         """All trainings, whole tables of one seed first; the expert once."""
@@ -136,10 +138,14 @@ def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store)
     design = design_of(run.row, plan.sight)
     data = with_features(prepared(design, demos), design, plan.recipe.augmentation, plan.out_dir / "features")
     file = store.folder / "memory.safetensors"
-    learn = partial(_learn_memory, Planned(design, plan.sight.of_memory(plan.recipe), data), run.seed, file)
+    learn = partial(
+        _learn_memory, Planned(design, plan.sight.of_memory(plan.recipe), data), run.seed, file, plan.hardware
+    )
     first = store.get("memory_first", plan.settings(run), learn)
     kept = store.folder / KEPT
-    fitted = fit(design, data, plan.recipe, run.seed, memory_file=file, save_to=kept, resume=True)
+    fitted = fit(
+        design, data, plan.recipe, run.seed, memory_file=file, save_to=kept, resume=True, hardware=plan.hardware
+    )
     figures: Figures = {
         **fitted.figures(),
         "memory_first": first,
@@ -150,10 +156,10 @@ def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store)
     return figures
 
 
-def _learn_memory(planned: Planned, seed: int, file: Path) -> Figures:
+def _learn_memory(planned: Planned, seed: int, file: Path, hardware: Hardware) -> Figures:
     """The first phase, judged on validation too, by which `auto` would choose; encoder and memory go to `file`."""
     begun = time.process_time()
-    alone = learn_alone(planned, planned.data.validation, seed, longer=True, file=file)
+    alone = learn_alone(planned, planned.data.validation, seed, hardware, longer=True, file=file)
     found = judge(alone.model, planned.data.held_out)
     return {
         "held_out": plain_accuracy(found.accuracy),

@@ -18,6 +18,7 @@ from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, s
 from studies.mikasa.rows import RECIPE, ROWS, SIGHTS, plain
 from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
+from trace_memory_ros.learning.engine.hardware import Hardware
 from trace_memory_ros.measure.accuracy import LEAST
 
 DEMONSTRATIONS = 250
@@ -71,6 +72,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         memory_steps=(RECIPE.memory_first.stage_steps, "steps of the memory's own phase"),
         steps=(RECIPE.steps, "steps of memory and policy together"),
     )
+    parser.add_argument(
+        "--device", default="cpu", help="to train on, in float32: auto, cpu, cuda, cuda:N or mps (default: cpu)"
+    )
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
         "--packages", type=Path, default=FOLDER / "mikasa", help="environment of the world's packages, made if missing"
@@ -91,6 +95,7 @@ def run(
     seeds: int,
     memory_steps: int,
     steps: int,
+    device: str,
     report: bool,
     packages: Path,
     recordings: Path,
@@ -103,10 +108,11 @@ def run(
     counts = (memory_steps, steps) if not quick else QUICK_STEPS
     first = replace(sight.recipe.memory_first, stage_steps=counts[0])
     recipe = replace(sight.recipe, memory_first=first, steps=counts[1])
-    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, sight, recipe)
+    hardware = Hardware.chosen(device, "float32")
+    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, sight, recipe, hardware)
     if quick:
         sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, sight
-        plan = MikasaPlan(out_dir, recordings, *sizes, replace(recipe, warm_up_steps=QUICK_WARM_UP))
+        plan = MikasaPlan(out_dir, recordings, *sizes, replace(recipe, warm_up_steps=QUICK_WARM_UP), hardware)
     if not report:
         try:
             with MikasaWorld(packages) as world:

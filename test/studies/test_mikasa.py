@@ -241,7 +241,7 @@ def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path
     (tmp_path / "taken").write_text("a file where a folder should be")
     sizes = {"demonstrations": 2, "episodes": 1, "seeds": 1, "memory_steps": 2, "steps": 2}
     paths = {"packages": tmp_path / "taken" / "mikasa", "recordings": tmp_path}
-    figures = study.run(tmp_path, True, (TASK,), ("gru",), "tokens", **sizes, report=False, **paths)
+    figures = study.run(tmp_path, True, (TASK,), ("gru",), "tokens", **sizes, device="cpu", report=False, **paths)
     (line,) = study.tables(figures)
     assert "python -m venv failed" in line
 
