@@ -48,6 +48,11 @@ def add_workers(parser: argparse.ArgumentParser, default: int = 1) -> None:
     add_counts(parser, workers=(default, "processes"))
 
 
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add `--device`."""
+    parser.add_argument("--device", default="cpu", help="to train on: auto, cpu, cuda, cuda:N or mps (default: cpu)")
+
+
 def add_grid(parser: argparse.ArgumentParser, workers: int = 2, seeds: int = 3) -> None:
     """Add what every study of trainings on the arm takes: seeds, workers, `--report`, the demonstration cache."""
     add_counts(parser, seeds=(seeds, "training seeds"))

@@ -32,6 +32,7 @@ TOLD = (
     "held_out_episodes",
     "parameters",
     "joint_cpu_s",
+    "hardware",
     "state_bytes",
     "model_id",
 )
@@ -72,9 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         memory_steps=(RECIPE.memory_first.stage_steps, "steps of the memory's own phase"),
         steps=(RECIPE.steps, "steps of memory and policy together"),
     )
-    parser.add_argument(
-        "--device", default="cpu", help="to train on, in float32: auto, cpu, cuda, cuda:N or mps (default: cpu)"
-    )
+    options.add_device(parser)
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
         "--packages", type=Path, default=FOLDER / "mikasa", help="environment of the world's packages, made if missing"

@@ -46,7 +46,7 @@ RAM_GIB, TORCH_SHARE, CPU_MIN = 6.0, 0.9, 6.0
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Device, memories that learn the task, bags, their number, workers."""
     options.add_names(parser, "--memories", MEMORIES, f"memories that learn {TASK}")
-    parser.add_argument("--device", default="cpu", help="auto, cpu, cuda, cuda:N or mps (default: cpu)")
+    options.add_device(parser)
     parser.add_argument("--bags", type=Path, default=Path("out/bags"), help="where bags are recorded (out/bags)")
     options.add_counts(parser, scenes=(75, "scenes of which both cues are recorded"))
     options.add_workers(parser)
