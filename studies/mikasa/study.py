@@ -74,6 +74,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         steps=(RECIPE.steps, "steps of memory and policy together"),
     )
     options.add_device(parser)
+    parser.add_argument(
+        "--short-lessons", action="store_true", help="a long task is played by what its short form's recordings taught"
+    )
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
         "--packages", type=Path, default=FOLDER / "mikasa", help="environment of the world's packages, made if missing"
@@ -95,6 +98,7 @@ def run(
     memory_steps: int,
     steps: int,
     device: str,
+    short_lessons: bool,
     report: bool,
     packages: Path,
     recordings: Path,
@@ -108,7 +112,8 @@ def run(
     first = replace(sight.recipe.memory_first, stage_steps=counts[0])
     recipe = replace(sight.recipe, memory_first=first, steps=counts[1])
     hardware = Hardware.chosen(device, "float32")
-    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, sight, recipe, hardware)
+    sizes = tasks, rows, seeds, demonstrations, episodes, sight
+    plan = MikasaPlan(out_dir, recordings, *sizes, recipe, hardware, short_lessons)
     if quick:
         sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, sight
         plan = MikasaPlan(out_dir, recordings, *sizes, replace(recipe, warm_up_steps=QUICK_WARM_UP), hardware)
@@ -139,10 +144,12 @@ def figures_of(plan: MikasaPlan) -> Figures:
 
 
 def _task(plan: MikasaPlan, task: str) -> Figures:
-    files = recordings_there(plan.recordings, task, plan.demonstrations)
+    lesson = plan.lesson(Run(task, EXPERT, 0)).task
+    files = recordings_there(plan.recordings, lesson, plan.demonstrations)
     rows = {row: _row(plan, task, row) for row in (EXPERT, *plan.rows)}
     taken = [chosen(plan, task, seed) for seed in range(plan.seeds)]
     return {
+        "learned_from": lesson,
         "recordings": summary_of(files),
         "rows": {row: found for row, found in rows.items() if found},
         "taken_by_auto": [name for name in taken if name],
@@ -151,7 +158,8 @@ def _task(plan: MikasaPlan, task: str) -> Figures:
 
 def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     """Successes over all seeds' canonical episodes, and what the trainings found; None where nothing was played."""
-    stores = [plan.store(Run(task, row, seed)) for seed in range(1 if row == EXPERT else plan.seeds)]
+    runs = [Run(task, row, seed) for seed in range(1 if row == EXPERT else plan.seeds)]
+    stores = [plan.store(run) for run in runs]
     played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", PLAYED)]
     if not played:
         return None
@@ -160,7 +168,7 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
         "success_at_end": proportion([one["success_at_end"] for one in played]),
         "steps": sum(one["steps"] for one in played) / len(played),
     }
-    trained = parts(stores, "training")
+    trained = parts([plan.taught(run) for run in runs], "training")
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
@@ -180,7 +188,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
         made = found["recordings"]
         yield table(
             f"{task}: canonical episodes solved; single-task imitation of {figures['demonstrations']} demonstrations "
-            f"(recorded {made['recorded']}, failed {made['failed']})",
+            f"of {found['learned_from']} (recorded {made['recorded']}, failed {made['failed']})",
             COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
