@@ -14,6 +14,8 @@ HEADS, KEY = 8, 16
 """Heads that ask in each camera's picture, and the width of a key."""
 SHARPNESS = 16.0
 """What the likeness of query and key, from -1 to 1, is multiplied by at first."""
+LEAST = 1e-12
+"""What a key's length is taken for at least."""
 EDGE = math.sqrt(3.0)
 """Where a picture ends: its places have unit variance."""
 
@@ -67,7 +69,8 @@ class Places(nn.Module):
             seen, grid = at(seen, places), grid[places]
         query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
         key = self.key(seen).unflatten(-1, (HEADS, KEY))
-        query, key = (nn.functional.normalize(part, dim=-1) for part in (query, key))
-        alike = torch.einsum("nchd,nckhd->nchk", query, key)
+        # Keys are many and wide: the products are divided by their lengths, not they themselves.
+        lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
+        alike = torch.einsum("nchd,nckhd->nchk", nn.functional.normalize(query, dim=-1), key) / lengths
         weights = (alike * self.sharpness.exp()).softmax(dim=-1)
         return (weights @ grid).flatten(1)
