@@ -163,9 +163,10 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", PLAYED)]
     if not played:
         return None
+    at_end = [one["success_at_end"] for one in played]
     found: Figures = {
         "success": proportion([one["success"] for one in played]),
-        "success_at_end": proportion([one["success_at_end"] for one in played]),
+        "success_at_end": None if None in at_end else proportion(at_end),
         "steps": sum(one["steps"] for one in played) / len(played),
     }
     trained = parts([plan.taught(run) for run in runs], "training")

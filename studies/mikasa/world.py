@@ -29,7 +29,8 @@ torch.set_num_threads(1)
 
 STILL = 1e-6
 """m, rad: pictures are shown again until something has moved further since they were rendered. A pixel is 9 mm of the
-table; of 1,200 ticks 26 showed pixels otherwise than when all are rendered, most of them one of 32,768."""
+table; of 1,200 ticks 26 showed pixels otherwise than when all are rendered, a single one or a few by
+4 of 255 at most."""
 
 
 class Step(NamedTuple):
@@ -68,7 +69,7 @@ def make(task: str, pictures: bool = True) -> gym.Env:
 
 
 def render_what_moves(base: BaseEnv) -> None:
-    """Let an environment render anew when something has moved: of 600 ticks of a long task that is one in ten."""
+    """Let an environment render anew when something has moved: while an expert waits in a long task nothing does."""
     render, kept = base._get_obs_sensor_data, None
 
     def sensor_data(*options: Any, **more: Any) -> dict[str, dict[str, torch.Tensor]]:

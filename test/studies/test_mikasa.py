@@ -219,6 +219,8 @@ def test_a_long_task_is_played_by_what_its_short_form_taught(tmp_path: Path) -> 
     assert short["learned_from"] == long["learned_from"] == TASK and short["recordings"] == long["recordings"]
     ids = {one["rows"]["gru"]["model_id"][0] for one in (short, long)}
     assert len(ids) == 1 and long["rows"]["gru"]["success"]["count"] == 2
+    # A long task's episode is left at its success, here at the last tick but one.
+    assert long["rows"]["gru"]["success_at_end"] is None and len(world.acted) == TICKS - 1
     # By itself it would learn from recordings of its own.
     run = Run(f"{TASK}-Long", "gru", 0)
     alone = replace(plan, short_lessons=False)
