@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from studies.mikasa.client import MikasaWorld
-from studies.mikasa.names import ACTIONS, LONG
+from studies.mikasa.names import ACTIONS
 from studies.mikasa.robot import observe
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.policies.base import check_actions
@@ -17,8 +17,7 @@ from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 @dataclass(frozen=True)
 class Episode:
-    """One closed-loop episode. success: at any tick, the benchmark's criterion; success_at_end: at the last, None where
-    a long task's episode was left when it succeeded, hundreds of ticks before its end.
+    """One closed-loop episode. success: at any tick, the benchmark's criterion; success_at_end: at the last.
 
     at_right, beside_m: whether the hand ended nearest to the right choice, and how far beside it. They tell a memory
     that does not know from a policy that does not reach.
@@ -26,7 +25,7 @@ class Episode:
 
     seed: int
     success: bool
-    success_at_end: bool | None
+    success_at_end: bool
     at_right: bool
     beside_m: float
     steps: int
@@ -46,20 +45,18 @@ class ClosedLoop:
         self.world, self.task = world, task
 
     def run(self, seed: int) -> Episode:
-        """One episode, from its reset to its last step, or to its success where that may be hundreds of steps away."""
+        """One episode, from its reset to its last step."""
         self.runtime.reset()
         self.policy.reset()
         self.observer.reset()
         seen = self.world.start(self.task, seed)
         successes: list[bool] = []
-        writes, done, left = 0, False, False
-        while not (done or left):
+        writes, done = 0, False
+        while not done:
             observation = observe(self.observer, seen)
             condition, _ = self.runtime.tick(observation)
             acted = self.world.move(self.policy.act(observation, condition)[self._order].tolist())
             seen, done = acted.seen, acted.done
             successes.append(acted.success)
             writes += condition.wrote
-            left = acted.success and self.task in LONG and not done
-        at_end = None if left else successes[-1]
-        return Episode(seed, any(successes), at_end, acted.at_right, acted.beside_m, len(successes), writes)
+        return Episode(seed, any(successes), successes[-1], acted.at_right, acted.beside_m, len(successes), writes)

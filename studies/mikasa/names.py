@@ -11,7 +11,6 @@ SHORT = (
     *(f"FindImposterShapeAndColor{n}" for n in ("3x2", "3x3", "5x3")),
 )
 """25 steps, the last of them 40: a cue of 1 to 5, nothing for 1 to 5, then the choices."""
-LONG_ENDING = "-Long"
 LONG = ("RememberColor3-Long", "RememberColor5-Long", "RememberColor9-Long", "RememberShape3-Long")
 """600 steps: a cue of 10 to 100, nothing for 50 to 450."""
 TASKS = (*SHORT, *LONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import torch
 from studies.grid import HERE, Figures, Run, Store, digest, do
 from studies.mikasa.client import MikasaWorld, recorded
 from studies.mikasa.closed_loop import ClosedLoop
-from studies.mikasa.names import FIRST_SEED, LONG_ENDING, RECORDED
+from studies.mikasa.names import FIRST_SEED, RECORDED
 from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import Sight, design_of, plain
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
@@ -44,7 +44,6 @@ class MikasaPlan:
     """What a call is decided by. demonstrations: successful ones, of all splits. episodes: canonical ones.
 
     sight: what memory and policy see with. recipe: of it, with this call's numbers of steps. hardware: to train on.
-    short_lessons: a long task is played by what its short form taught.
     """
 
     out_dir: Path
@@ -57,7 +56,6 @@ class MikasaPlan:
     sight: Sight
     recipe: Recipe
     hardware: Hardware = CPU
-    short_lessons: bool = False
 
     def runs(self) -> list[Run]:
         """All trainings, whole tables of one seed first; the expert once."""
@@ -76,13 +74,7 @@ class MikasaPlan:
             return {"schema": SCHEMA}
         trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
         seen = {"design": plain(run.row, self.sight), "memory_reach": self.sight.memory_reach}
-        lesson = self.lesson(run)
-        elsewhere = {} if lesson == run else {"learned_from": lesson.task}
-        return {"schema": SCHEMA, **seen, **trained, **elsewhere}
-
-    def lesson(self, run: Run) -> Run:
-        """The training that plays a run: its own, or that of its task's short form."""
-        return replace(run, task=run.task.removesuffix(LONG_ENDING)) if self.short_lessons else run
+        return {"schema": SCHEMA, **seen, **trained}
 
     def folder(self, run: Run) -> Path:
         """Where a training, its checkpoint and its episodes are kept."""
@@ -93,12 +85,8 @@ class MikasaPlan:
         return range(FIRST_SEED, FIRST_SEED + self.episodes)
 
     def store(self, run: Run) -> Store:
-        """What is kept of a run."""
+        """What is kept of a training."""
         return Store(self.folder(run))
-
-    def taught(self, run: Run) -> Store:
-        """What is kept of the training that plays a run."""
-        return self.store(self.lesson(run))
 
 
 def carry_out(plan: MikasaPlan, world: MikasaWorld) -> None:
@@ -130,9 +118,8 @@ def _demonstrations(plan: MikasaPlan, world: MikasaWorld, task: str) -> list[Dem
 def _measured(plan: MikasaPlan, world: MikasaWorld, demos: Demos, run: Run, store: Store) -> str:
     if run.row == EXPERT:
         return _play(plan, store, lambda seed: _checked(world, run.task, seed))
-    lesson, taught = plan.lesson(run), plan.taught(run)
-    taught.get("training", plan.settings(lesson), lambda: _train(plan, lesson, demos(lesson.task), taught))
-    loops = lru_cache(maxsize=1)(lambda: ClosedLoop(taught.folder, world, run.task))
+    store.get("training", plan.settings(run), lambda: _train(plan, run, demos(run.task), store))
+    loops = lru_cache(maxsize=1)(lambda: ClosedLoop(store.folder, world, run.task))
     return _play(plan, store, lambda seed: asdict(loops().run(seed)))
 
 
@@ -187,7 +174,7 @@ def _learn_memory(planned: Planned, seed: int, file: Path, hardware: Hardware) -
 
 def chosen(plan: MikasaPlan, task: str, seed: int) -> str | None:
     """Which row's memory `auto` would take, by validation demonstrations; None while a candidate lacks its trial."""
-    runs = {row: plan.taught(Run(task, row, seed)).read("memory_first") for row in LADDER if row in plan.rows}
+    runs = {row: plan.store(Run(task, row, seed)).read("memory_first") for row in LADDER if row in plan.rows}
     trials = {row: Trial.from_plain(found["trial"]) for row, found in runs.items() if found}
 
     def trial(candidate: Candidate) -> Trial:

@@ -74,9 +74,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         steps=(RECIPE.steps, "steps of memory and policy together"),
     )
     options.add_device(parser)
-    parser.add_argument(
-        "--short-lessons", action="store_true", help="a long task is played by what its short form's recordings taught"
-    )
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
         "--packages", type=Path, default=FOLDER / "mikasa", help="environment of the world's packages, made if missing"
@@ -98,7 +95,6 @@ def run(
     memory_steps: int,
     steps: int,
     device: str,
-    short_lessons: bool,
     report: bool,
     packages: Path,
     recordings: Path,
@@ -112,8 +108,7 @@ def run(
     first = replace(sight.recipe.memory_first, stage_steps=counts[0])
     recipe = replace(sight.recipe, memory_first=first, steps=counts[1])
     hardware = Hardware.chosen(device, "float32")
-    sizes = tasks, rows, seeds, demonstrations, episodes, sight
-    plan = MikasaPlan(out_dir, recordings, *sizes, recipe, hardware, short_lessons)
+    plan = MikasaPlan(out_dir, recordings, tasks, rows, seeds, demonstrations, episodes, sight, recipe, hardware)
     if quick:
         sizes = QUICK_TASKS, QUICK_ROWS, 1, QUICK_DEMONSTRATIONS, QUICK_EPISODES, sight
         plan = MikasaPlan(out_dir, recordings, *sizes, replace(recipe, warm_up_steps=QUICK_WARM_UP), hardware)
@@ -144,12 +139,10 @@ def figures_of(plan: MikasaPlan) -> Figures:
 
 
 def _task(plan: MikasaPlan, task: str) -> Figures:
-    lesson = plan.lesson(Run(task, EXPERT, 0)).task
-    files = recordings_there(plan.recordings, lesson, plan.demonstrations)
+    files = recordings_there(plan.recordings, task, plan.demonstrations)
     rows = {row: _row(plan, task, row) for row in (EXPERT, *plan.rows)}
     taken = [chosen(plan, task, seed) for seed in range(plan.seeds)]
     return {
-        "learned_from": lesson,
         "recordings": summary_of(files),
         "rows": {row: found for row, found in rows.items() if found},
         "taken_by_auto": [name for name in taken if name],
@@ -158,18 +151,16 @@ def _task(plan: MikasaPlan, task: str) -> Figures:
 
 def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     """Successes over all seeds' canonical episodes, and what the trainings found; None where nothing was played."""
-    runs = [Run(task, row, seed) for seed in range(1 if row == EXPERT else plan.seeds)]
-    stores = [plan.store(run) for run in runs]
+    stores = [plan.store(Run(task, row, seed)) for seed in range(1 if row == EXPERT else plan.seeds)]
     played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", PLAYED)]
     if not played:
         return None
-    at_end = [one["success_at_end"] for one in played]
     found: Figures = {
         "success": proportion([one["success"] for one in played]),
-        "success_at_end": None if None in at_end else proportion(at_end),
+        "success_at_end": proportion([one["success_at_end"] for one in played]),
         "steps": sum(one["steps"] for one in played) / len(played),
     }
-    trained = parts([plan.taught(run) for run in runs], "training")
+    trained = parts(stores, "training")
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
@@ -189,7 +180,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
         made = found["recordings"]
         yield table(
             f"{task}: canonical episodes solved; single-task imitation of {figures['demonstrations']} demonstrations "
-            f"of {found['learned_from']} (recorded {made['recorded']}, failed {made['failed']})",
+            f"(recorded {made['recorded']}, failed {made['failed']})",
             COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )

@@ -30,7 +30,7 @@ torch.set_num_threads(1)
 STILL = 1e-6
 """m, rad: pictures are shown again until something has moved further since they were rendered. A pixel is 9 mm of the
 table; of 1,200 ticks 26 showed pixels otherwise than when all are rendered, a single one or a few by
-4 of 255 at most."""
+4 of 255 at most, while the expert waited in a long task, where it spares four renderings in five."""
 
 
 class Step(NamedTuple):
@@ -92,6 +92,15 @@ def phases(env: gym.Env) -> tuple[int, int]:
     return cue, cue + empty
 
 
+def succeeded(env: gym.Env, info: dict[str, Any]) -> bool:
+    """Whether the right one of the choices is touched.
+
+    The benchmark counts the cue as well, while it is shown. In its short tasks the arm is held until the choices come;
+    in the long ones whoever goes to what is shown would succeed without a memory.
+    """
+    return bool(info["success"]) and int(env.unwrapped.elapsed_steps[0]) >= phases(env)[1]
+
+
 def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> Iterator[Step]:
     """The expert's episode, from a reset to its last step; it waits until the answer is asked."""
     shown, info = env.reset(seed=seed)
@@ -104,7 +113,7 @@ def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> I
         seen = shown
         shown, _, terminated, truncated, info = env.step(torch.from_numpy(executed)[None])
         done = bool(terminated) or bool(truncated)
-        yield Step(seen, offset, action, bool(info["success"]), done)
+        yield Step(seen, offset, action, succeeded(env, info), done)
         tick += 1
 
 
@@ -189,7 +198,7 @@ class Server:
         sent = _sent(shown)
         offset = info["obj_to_goal_pos"][0].numpy().astype(np.float64)
         right, beside_m = choice_at(self._env, np.asarray(sent["proprio"]), offset)
-        told = {"success": bool(info["success"]), "at_right": right, "beside_m": beside_m}
+        told = {"success": succeeded(self._env, info), "at_right": right, "beside_m": beside_m}
         return {**sent, **told, "done": bool(terminated) or bool(truncated)}
 
     def _of(self, task: str, pictures: bool = True) -> gym.Env:

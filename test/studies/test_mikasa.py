@@ -210,23 +210,6 @@ def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path, eyes: 
     assert "too few to tell" in next(iter(shown_table.columns[1].cells)) and "ELMUR 0.89" in published
 
 
-def test_a_long_task_is_played_by_what_its_short_form_taught(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, tasks=(TASK, f"{TASK}-Long"), short_lessons=True)
-    world = Shown()
-    carry_out(plan, world)
-    assert study.figures_of(plan)["failed"] == {} and len(list((tmp_path / "out").rglob("training.json"))) == 1
-    short, long = study.figures_of(plan)["tasks"].values()
-    assert short["learned_from"] == long["learned_from"] == TASK and short["recordings"] == long["recordings"]
-    ids = {one["rows"]["gru"]["model_id"][0] for one in (short, long)}
-    assert len(ids) == 1 and long["rows"]["gru"]["success"]["count"] == 2
-    # A long task's episode is left at its success, here at the last tick but one.
-    assert long["rows"]["gru"]["success_at_end"] is None and len(world.acted) == TICKS - 1
-    # By itself it would learn from recordings of its own.
-    run = Run(f"{TASK}-Long", "gru", 0)
-    alone = replace(plan, short_lessons=False)
-    assert alone.lesson(run) == run and alone.folder(run) != plan.folder(run)
-
-
 def test_auto_takes_a_row_by_the_validation_demonstrations(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, rows=("none", "first_frame", "gru"))
     right = {"none": 1, "first_frame": 4}
@@ -258,8 +241,7 @@ def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path
     (tmp_path / "taken").write_text("a file where a folder should be")
     sizes = {"demonstrations": 2, "episodes": 1, "seeds": 1, "memory_steps": 2, "steps": 2}
     paths = {"packages": tmp_path / "taken" / "mikasa", "recordings": tmp_path}
-    switches = {"short_lessons": False, "report": False}
-    figures = study.run(tmp_path, True, (TASK,), ("gru",), "tokens", **sizes, device="cpu", **switches, **paths)
+    figures = study.run(tmp_path, True, (TASK,), ("gru",), "tokens", **sizes, device="cpu", report=False, **paths)
     (line,) = study.tables(figures)
     assert "python -m venv failed" in line
 
