@@ -28,7 +28,7 @@ from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import LADDER
 
-SCHEMA = 3
+SCHEMA = 4
 """Of a training."""
 PLAYED: Figures = {"schema": 2}
 """What is kept of an episode: where another is kept, it is played anew by the same checkpoint."""
@@ -73,7 +73,8 @@ class MikasaPlan:
         if run.row == EXPERT:
             return {"schema": SCHEMA}
         trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
-        seen = {"design": plain(run.row, self.sight), "memory_reach": self.sight.memory_reach}
+        own = {"memory_reach": self.sight.memory_reach, "memory_state": self.sight.memory_state}
+        seen = {"design": plain(run.row, self.sight), **own}
         return {"schema": SCHEMA, **seen, **trained}
 
     def folder(self, run: Run) -> Path:

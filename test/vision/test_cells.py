@@ -11,7 +11,7 @@ from trace_memory_ros.vision import registry, weights
 from trace_memory_ros.vision.base import Features, features_of
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
-from trace_memory_ros.vision.salience import MOST, Salience, at
+from trace_memory_ros.vision.salience import FULLY, HIDDEN, MOST, Salience, at, partly_hidden
 from trace_memory_ros.vision.weights import WeightsError
 
 SIDE, TABLE, CUE = 6, (0.6, 0.4, 0.2), (0.0, 0.0, 1.0)
@@ -62,7 +62,7 @@ def shown() -> torch.Tensor:
 
 def test_salience_looks_at_once_at_what_is_unusual_for_its_place() -> None:
     torch.manual_seed(0)
-    pool = Pool("salience", cameras=2, places=SIDE * SIDE, width=3, out=8)
+    pool = Pool("salience", cameras=2, places=SIDE * SIDE, width=3, out=8).eval()
     tokens = shown()
     features = Features(tokens, tokens.mean(dim=-2))
     pool.calibrate(features)
@@ -73,12 +73,12 @@ def test_salience_looks_at_once_at_what_is_unusual_for_its_place() -> None:
     cue, usual = (
         pool.map(pool.norm(torch.stack([colour, 1.0 - colour]))) for colour in map(torch.tensor, (CUE, TABLE))
     )
-    assert (pool(features) - cue).norm(dim=-1).max() < 0.2 * (usual - cue).norm(dim=-1).min()
+    assert ((pool(features) - cue).norm(dim=-1) / (usual - cue).norm(dim=-1)).max() < 0.25
 
 
 def test_of_many_places_only_the_unusual_are_looked_at() -> None:
     torch.manual_seed(0)
-    pool = Pool("salience", cameras=1, places=4 * MOST, width=3, out=8)
+    pool = Pool("salience", cameras=1, places=4 * MOST, width=3, out=8).eval()
     tokens = torch.rand(20, 1, 4 * MOST, 3)
     pool.calibrate(Features(tokens, tokens.mean(dim=-2)))
     assert pool.salience is not None
@@ -89,6 +89,34 @@ def test_of_many_places_only_the_unusual_are_looked_at() -> None:
     told = usual.expand_as(tokens).scatter(-2, places[..., None].expand(-1, -1, -1, 3), at(tokens, places))
     mean = tokens.mean(dim=-2)
     torch.testing.assert_close(pool(Features(told, mean)), pool(Features(tokens, mean)))
+
+
+def test_of_several_things_none_outweighs_the_others_for_its_colour() -> None:
+    torch.manual_seed(0)
+    salience = Salience(cameras=1, places=SIDE * SIDE, width=3)
+    salience.calibrate(table().repeat(20, 1, 1, 1))
+    things = table()
+    things[[3, 17]] = torch.tensor([[0.0, 4.0, 4.0], [9.0, 0.0, 0.0]])
+    less, more = salience.unusual(things[None])[0, [3, 17]].tolist()
+    assert FULLY < less < more - 1.0
+    unusual, places = salience(things[None])
+    assert set(places[0, :2].tolist()) == {3, 17} and unusual[0, :2].tolist() == [FULLY, FULLY]
+    assert unusual[0, 2:].max() < 0.01
+
+
+def test_some_places_are_hidden_in_training_and_all_may_be() -> None:
+    torch.manual_seed(0)
+    scores = partly_hidden(torch.zeros(400, 3, 2))
+    left = scores == 0.0
+    assert (left[..., 0] == left[..., 1]).all() and abs(left.float().mean() - (1.0 - HIDDEN)) < 0.05
+    everything = ~left[..., 0].any(dim=1)
+    assert everything.any() and scores[everything].softmax(dim=1).isfinite().all()
+    pool = Pool("salience", cameras=1, places=4, width=3, out=8)
+    tokens = torch.rand(1, 1, 4, 3)
+    features = Features(tokens, tokens.mean(dim=-2))
+    assert not torch.equal(torch.cat([pool(features) for _ in range(8)]), pool(features).expand(8, -1, -1))
+    pool.eval()
+    assert torch.equal(pool(features), pool(features))
 
 
 def test_several_sights_of_a_place_are_usual_if_each_is_common() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.vision.encoder import FeatureNorm, read_by
-from trace_memory_ros.vision.salience import Salience, at
+from trace_memory_ros.vision.salience import DRAWS, Salience, at
 
 HEADS, KEY = 8, 16
 """Heads that ask in each camera's picture, and the width of a key."""
@@ -28,7 +28,8 @@ class Places(nn.Module):
     present and one of the past it has to be learned for each colour at each place, and training episodes are learned by
     heart instead; so they are while attention is still spread over the whole picture, which is why it begins sharp.
 
-    norm, salience: of the tokens, another module's; with salience only what is unusual is looked at. asked: width of
+    norm, salience: of the tokens, another module's; with salience only what is unusual is looked at, first of all what
+    is most so, so that what is asked for may also be what is unlike all that was remembered. asked: width of
     what is asked with. grid: rows and columns of the tokens.
     """
 
@@ -44,6 +45,8 @@ class Places(nn.Module):
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
         self.key = read_by(len(norm.centre), HEADS * KEY)
         self.sharpness = nn.Parameter(torch.full((HEADS, 1), math.log(SHARPNESS)))
+        if salience is not None:
+            self.gain = nn.Parameter(torch.tensor(DRAWS))
         down, right = (torch.linspace(-EDGE, EDGE, n) if n > 1 else torch.zeros(1) for n in grid)
         places = torch.stack(torch.meshgrid(down, right, indexing="ij"), dim=-1).reshape(-1, 2)
         self.register_buffer("grid", places, persistent=False)
@@ -55,6 +58,8 @@ class Places(nn.Module):
             if isinstance(layer, nn.Linear):
                 layer.reset_parameters()
         nn.init.constant_(self.sharpness, math.log(SHARPNESS))
+        if self._salience[0] is not None:
+            nn.init.constant_(self.gain, DRAWS)
 
     @property
     def width(self) -> int:
@@ -63,14 +68,15 @@ class Places(nn.Module):
 
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
-        seen, grid = self._norm[0](tokens), self.grid
+        seen, grid, drawn = self._norm[0](tokens), self.grid, tokens.new_zeros(())
         if (salience := self._salience[0]) is not None:
-            _, places = salience(seen)
+            unusual, places = salience(seen)
             seen, grid = at(seen, places), grid[places]
+            drawn = self.gain * unusual[..., None, :]
         query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
         key = self.key(seen).unflatten(-1, (HEADS, KEY))
         # Keys are many and wide: the products are divided by their lengths, not they themselves.
         lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
         alike = torch.einsum("nchd,nckhd->nchk", nn.functional.normalize(query, dim=-1), key) / lengths
-        weights = (alike * self.sharpness.exp()).softmax(dim=-1)
+        weights = (alike * self.sharpness.exp() + drawn).softmax(dim=-1)
         return (weights @ grid).flatten(1)

@@ -15,7 +15,7 @@ from trace_memory_ros.files.strict import check_keys, require_choice, require_in
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
-from trace_memory_ros.vision.salience import DRAWS, Salience, at
+from trace_memory_ros.vision.salience import DRAWS, Salience, at, partly_hidden
 
 POOLINGS = ("mean", "attention", "salience")
 FEW = 16
@@ -206,6 +206,7 @@ class Pool(nn.Module):
             unusual, places = self.salience(seen)
             tokens = self.map(at(seen, places))
             scores = self.scores(torch.tanh(tokens + self.place[places])) + self.gain * unusual[..., None]
+            scores = partly_hidden(scores) if self.training else scores
         weights = scores.softmax(dim=-2)
         parts: Tensor = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)

@@ -11,6 +11,12 @@ MOST = 128
 """Places of a picture that are looked at."""
 DRAWS = 2.0
 """How much what is unusual draws attention at first: a score for each standard deviation of all that is seen."""
+FULLY = 2.5
+"""Standard deviations from which on something counts as unusual as anything: a thing is none the more for its colour,
+and of several that are shown together none may outweigh the others."""
+HIDDEN = 0.3
+"""Share of the places that attention over what is unusual does not see in training: all of them together, each
+partly of the table, are a fingerprint by which an episode is known again."""
 MODES, ALIKE, LEAST_SHARE = 4, 0.3, 0.1
 """What is usual at a place: at most so many sights, each of what is so much alike and makes up such a share."""
 
@@ -33,9 +39,11 @@ class Salience(nn.Module):
         self.register_buffer("usual", torch.zeros(MODES, cameras, places, width))
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Of standardised tokens `(..., C, K, d)` how unusual the most unusual are, and their places `(..., C, k)`."""
+        """Of standardised tokens `(..., C, K, d)` how unusual the most unusual are, at most `FULLY`, and their places
+        `(..., C, k)`.
+        """
         found = self.unusual(tokens).topk(self.count, dim=-1)
-        return found.values, found.indices
+        return found.values.clamp_(max=FULLY), found.indices
 
     @torch.no_grad()
     def unusual(self, tokens: Tensor) -> Tensor:
@@ -73,3 +81,10 @@ def _modes(seen: Tensor) -> Tensor:
 def at(tokens: Tensor, places: Tensor) -> Tensor:
     """Those of tokens `(..., K, d)` at places `(..., k)`: `(..., k, d)`."""
     return tokens.gather(-2, places[..., None].expand(*places.shape, tokens.shape[-1]))
+
+
+def partly_hidden(scores: Tensor) -> Tensor:
+    """Attention scores `(..., k, heads)` of which `HIDDEN` of the places count for nothing, other ones at each call."""
+    hidden = torch.rand(scores.shape[:-1], device=scores.device) < HIDDEN
+    # Not minus infinity: all places may be hidden where there are few.
+    return scores.masked_fill(hidden[..., None], torch.finfo(scores.dtype).min / 2)
