@@ -83,7 +83,8 @@ SIGHTS = {
         BackboneSection("cells", options={"cell_px": 1}),
         replace(
             RECIPE,
-            memory_first=replace(FIRST, batch_pairs=24, reads=2, shares=ReadShares(near_branch=0.9)),
+            # Some reads are late: the memory goes on writing while the hand is on its way.
+            memory_first=replace(FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6)),
             answer_weight=3.0,
             memory_rate=0.1,
             augmentation=Augmentation(hue=1.0, shift_px=0),
