@@ -16,12 +16,14 @@ from trace_memory_ros.learning.auxiliary.head import answer_loss
 from trace_memory_ros.learning.build import prepare
 from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import TrainingSet
+from trace_memory_ros.learning.features.hue import turned, turns
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.policies.places import HEADS, KEY, Places
-from trace_memory_ros.vision.encoder import FeatureNorm
+from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.encoder import FeatureNorm, Pool
 
 ROWS, COLUMNS, COLOURS = 2, 3, 4
 RECIPE = Recipe(
@@ -135,6 +137,54 @@ def test_places_are_learned_from_few_scenes_rather_than_scenes_by_heart() -> Non
     with torch.no_grad():
         nearest = torch.cdist(out(found(*others[:2])), told.grid[SPOTS]).argmin(dim=-1)
     assert (nearest == others[2]).float().mean() > 0.4
+
+
+def laid(things: torch.Tensor, rng: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pictures `(N, 1, K, 3)` of a table on which things `(N, n, 3)` lie at some of its spots, and at which."""
+    tokens = torch.tensor((0.6, 0.4, 0.2)) + 0.03 * torch.randn(len(things), FLOOR * FLOOR, 3, generator=rng)
+    order = torch.stack([torch.randperm(len(SPOTS), generator=rng)[: things.shape[1]] for _ in things])
+    tokens.scatter_(1, torch.tensor(SPOTS)[order][..., None].expand(*order.shape, 3), things)
+    return tokens[:, None], order
+
+
+def imposters(rng: torch.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Pictures of four of five colours, turned, and of all five; at which spot the one not shown before is."""
+    colours = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    turn = turns(*(2 * torch.rand(2, count, generator=rng) - 1), 1.0)
+    pixels = colours[None, :, None, :, None, None].expand(count, -1, -1, -1, -1, -1)
+    things = turned(pixels, turn, colours.mean(dim=0).expand(count, -1)).flatten(2)
+    new = torch.randint(5, (count,), generator=rng)
+    others = torch.stack([torch.arange(5)[torch.arange(5) != one] for one in new])
+    shown, _ = laid(things.gather(1, others[..., None].expand(-1, -1, 3)), rng)
+    present, order = laid(things, rng)
+    return shown, present, order.gather(1, new[:, None])[:, 0]
+
+
+def test_what_is_unlike_all_that_was_remembered_is_found() -> None:
+    rng = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    pool = Pool("salience", 1, FLOOR * FLOOR, 3, 32)
+    tokens, _ = laid(torch.rand(100, 4, 3, generator=rng), rng)
+    pool.calibrate(Features(tokens, tokens.mean(dim=-2)))
+    told = Places(pool.norm, 32, 1, (FLOOR, FLOOR), pool.salience)
+    out = nn.Sequential(nn.Linear(told.width + 32, 64), nn.GELU(), nn.Linear(64, len(SPOTS)))
+    parts = nn.ModuleList([pool, told, out])
+    optimiser = torch.optim.Adam(parts.parameters(), lr=2e-3)
+
+    def answer(shown: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+        remembered = pool(Features(shown, shown.mean(dim=-2)))[:, 0].tanh()
+        return out(torch.cat([told(remembered, present), remembered], dim=-1))
+
+    for _ in range(300):
+        shown, present, at = imposters(rng, 48)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(answer(shown, present), at).backward()
+        optimiser.step()
+    shown, present, at = imposters(rng, 400)
+    parts.eval()
+    # By chance one in five.
+    with torch.no_grad():
+        assert (answer(shown, present).argmax(dim=1) == at).float().mean() > 0.4
 
 
 def test_pictures_to_come_are_those_after_the_chunks_and_the_last_for_later(builder: BatchBuilder) -> None:
