@@ -261,7 +261,6 @@ class _Attempt:
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
         self.model.agent.memory.anneal((self.stage + step / self.stages[self.stage].steps) / len(self.stages))
         batch = self.feed.given(sampling, built)
-        torch.manual_seed(built.objective)
         losses = descend(self.learner, self.optimiser, batch, self.recipe, self.total, built.episodes, self.feed)
         self.total += 1
         self.feed.times.stepped(built.ticks)
