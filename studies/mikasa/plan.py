@@ -73,8 +73,7 @@ class MikasaPlan:
         if run.row == EXPERT:
             return {"schema": SCHEMA}
         trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
-        own = {"memory_reach": self.sight.memory_reach, "memory_state": self.sight.memory_state}
-        seen = {"design": plain(run.row, self.sight), **own}
+        seen = {"design": plain(run.row, self.sight), "memory_reach": self.sight.memory_reach}
         return {"schema": SCHEMA, **seen, **trained}
 
     def folder(self, run: Run) -> Path:

@@ -51,7 +51,7 @@ class Sight:
     """What memory and policy look through, alike, and how that is trained.
 
     px: of the pictures that they get. memory_reach: ticks after the choices are shown at which the memory's own phase
-    reads; None for the recipe's. memory_state: how many times the recipe's is the noise over states there.
+    reads; None for the recipe's.
     """
 
     px: int
@@ -59,13 +59,10 @@ class Sight:
     backbone: BackboneSection
     recipe: Recipe
     memory_reach: int | None = None
-    memory_state: float = 1.0
 
     def of_memory(self, recipe: Recipe) -> Recipe:
         """The recipe of the memory's own phase."""
-        augmentation = recipe.augmentation.stronger(1.0, self.memory_state)
-        reach = recipe.branch_reach if self.memory_reach is None else self.memory_reach
-        return replace(recipe, branch_reach=reach, augmentation=augmentation)
+        return recipe if self.memory_reach is None else replace(recipe, branch_reach=self.memory_reach)
 
 
 SIGHTS = {
@@ -83,15 +80,13 @@ SIGHTS = {
         BackboneSection("cells", options={"cell_px": 1}),
         replace(
             RECIPE,
-            # Some reads are late: the memory goes on writing while the hand is on its way.
-            memory_first=replace(FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6)),
+            # Some reads are late: the memory goes on writing while the hand is on its way. The noise is a deviation.
+            memory_first=replace(FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise=20.0),
             answer_weight=3.0,
             memory_rate=0.1,
             augmentation=Augmentation(hue=1.0, shift_px=0),
         ),
         memory_reach=2,
-        # Where the hand stands before it moves is each episode's own, and would be learned by heart: a deviation of it.
-        memory_state=20.0,
     ),
 }
 

@@ -133,7 +133,6 @@ def figures_of(plan: MikasaPlan) -> Figures:
         "failed": {f"{run}": why for run in plan.runs() if (why := plan.store(run).failure)},
         "rows": {row: plain(row, plan.sight) for row in plan.rows},
         "memory_reach": plan.sight.memory_reach,
-        "memory_state": plan.sight.memory_state,
         "recipe": plan.recipe.to_dict(),
         "published": {task: PUBLISHED[task] for task in plan.tasks if task in PUBLISHED},
     }

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.data.batches import Data
+from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
+from trace_memory_ros.learning.engine import optimise
 from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
@@ -52,6 +54,28 @@ def test_the_memory_comes_first_and_is_reported(data: Data, tmp_path: Path) -> N
     assert load(tmp_path).model_id == model_id
     said = load(tmp_path).config.training
     assert (said["command"], said["seed"], said["figures"]["memory_steps"]) == ("made up", 0, 4)
+
+
+def test_noise_over_states_is_stronger_while_the_memory_is_by_itself(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[bool, float]] = []
+    augment = optimise.augment
+
+    def noted(batch: EpisodeBatch, *rest: Any) -> EpisodeBatch:
+        noisy = augment(batch, *rest)
+        moved = (noisy.writes.state - batch.writes.state)[batch.mask]
+        given.append((batch.images.shape[2] > 0, float(moved.std())))
+        return noisy
+
+    monkeypatch.setattr(optimise, "augment", noted)
+    first = replace(SHORT.memory_first, state_noise=20.0)
+    fit(design("gru"), data, replace(SHORT, memory_first=first), 0)
+    alone, together = ([moved for pictures, moved in given if pictures is joint] for joint in (False, True))
+    assert (len(alone), len(together)) == (first.stage_steps, SHORT.steps)
+    assert min(alone) > 10.0 * max(together) > 0.1
+    with pytest.raises(ValueError, match=r"state_noise = -1\.0"):
+        replace(first, state_noise=-1.0)
 
 
 def test_a_memory_that_was_kept_is_taken_and_gives_the_same_agent(data: Data, tmp_path: Path) -> None:
