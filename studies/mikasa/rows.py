@@ -80,8 +80,11 @@ SIGHTS = {
         BackboneSection("cells", options={"cell_px": 1}),
         replace(
             RECIPE,
-            # Some reads are late: the memory goes on writing while the hand is on its way. The noise is a deviation.
-            memory_first=replace(FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise=20.0),
+            # Some reads are late: the memory goes on writing while the hand is on its way. Noise of one standard
+            # deviation over states: where the hand stands before it moves is each recording's own.
+            memory_first=replace(
+                FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0
+            ),
             answer_weight=3.0,
             memory_rate=0.1,
             augmentation=Augmentation(hue=1.0, shift_px=0),

@@ -28,9 +28,11 @@ torch.cuda.synchronize = lambda *_: None
 torch.set_num_threads(1)
 
 STILL = 1e-6
-"""m, rad: pictures are shown again until something has moved further since they were rendered. A pixel is 9 mm of the
-table; of 1,200 ticks 26 showed pixels otherwise than when all are rendered, a single one or a few by
-4 of 255 at most, while the expert waited in a long task, where it spares four renderings in five."""
+"""m, rad: pictures are shown again until something has moved further since they were rendered; a pixel is 9 mm.
+
+While the expert waited in a long task this spared four renderings in five, and of 1,200 ticks 26 differed from those
+that were all rendered, by a single pixel or by 4 of 255 at most.
+"""
 
 
 class Step(NamedTuple):

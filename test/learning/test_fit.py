@@ -69,13 +69,13 @@ def test_noise_over_states_is_stronger_while_the_memory_is_by_itself(
         return noisy
 
     monkeypatch.setattr(optimise, "augment", noted)
-    first = replace(SHORT.memory_first, state_noise=20.0)
+    first = replace(SHORT.memory_first, state_noise_times=20.0)
     fit(design("gru"), data, replace(SHORT, memory_first=first), 0)
     alone, together = ([moved for pictures, moved in given if pictures is joint] for joint in (False, True))
     assert (len(alone), len(together)) == (first.stage_steps, SHORT.steps)
     assert min(alone) > 10.0 * max(together) > 0.1
-    with pytest.raises(ValueError, match=r"state_noise = -1\.0"):
-        replace(first, state_noise=-1.0)
+    with pytest.raises(ValueError, match=r"state_noise_times = -1\.0"):
+        replace(first, state_noise_times=-1.0)
 
 
 def test_a_memory_that_was_kept_is_taken_and_gives_the_same_agent(data: Data, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def learn_memory(
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
     # What has no address knows no way by heart, and learned less from exchanged sights.
     first = recipe.memory_first if agent.memory.uses_signature else replace(recipe.memory_first, partners=0)
-    recipe = replace(recipe, augmentation=recipe.augmentation.stronger(1.0, first.state_noise))
+    recipe = replace(recipe, augmentation=recipe.augmentation.stronger(1.0, first.state_noise_times))
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):
         drawn = seed + ATTEMPT_SEEDS * (attempt - 1)

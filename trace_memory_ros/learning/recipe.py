@@ -70,8 +70,8 @@ class MemoryFirst:
     delay in updates grows without changing the episode. delay_factors: further stages at the final clock, with delays
     of up to so many times the demonstrated one (`data/delay.py`). A stage ends when the branch accuracy on training
     episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
-    state_noise: how many times as strong the noise over states is as in the joint phase, which has to steer: where a
-    robot stands before it moves is each episode's own, and learned by heart where little else tells the answer.
+    state_noise_times: how many times as strong the noise over states is as in the joint phase, which has to steer:
+    where a robot stands before it moves is each episode's own, and learned by heart where little else tells the answer.
     partners: others whose sights each way without twins is also learned with, by memories with an address
     (`data/exchange.py`); 0 for none.
     attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
@@ -89,7 +89,7 @@ class MemoryFirst:
     reads: int = 16
     shares: ReadShares = ReadShares(near_branch=0.75)
     learning_rate: float = 2e-3
-    state_noise: float = 1.0
+    state_noise_times: float = 1.0
     partners: int = 4
     attempts: int = 3
     least: float = 0.75
@@ -97,8 +97,8 @@ class MemoryFirst:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
-        if self.state_noise < 0:
-            raise ValueError(f"MemoryFirst.state_noise = {self.state_noise}: must not be negative")
+        if self.state_noise_times < 0:
+            raise ValueError(f"MemoryFirst.state_noise_times = {self.state_noise_times}: must not be negative")
         if self.partners < 0:
             raise ValueError(f"MemoryFirst.partners = {self.partners}: must not be negative")
         if not self.clock_factors or min(self.clock_factors) < 1.0:

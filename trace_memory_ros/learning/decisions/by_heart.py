@@ -22,7 +22,8 @@ CLEAR = 0.75
 """Decisions on other episodes that are for certain right so often say that what was learned holds."""
 REMEDY = (
     "record more demonstrations, or try a memory without an address (--memory gru), an address of the newest path only "
-    "(--window 8), or stronger noise over it (--noise 30), or over states (--set recipe.memory_first.state_noise=20)"
+    "(--window 8), or stronger noise over it (--noise 30), or over states (--set "
+    "recipe.memory_first.state_noise_times=20)"
 )
 
 
