@@ -205,7 +205,7 @@ def test_options_of_another_version_are_refused(policy: DiffusionPolicy) -> None
         ({"execute": 8}, "execute = 8"),
         ({"lead": 4}, "lead = 4"),
         ({"draws": 0}, "draws = 0"),
-        ({"backbone": BackboneConfig("cells")}, "mean colour of a picture alone.*policy act"),
+        ({"backbone": BackboneConfig("cells")}, "mean of a picture alone.*policy act"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:

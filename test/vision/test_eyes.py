@@ -167,6 +167,17 @@ def test_cells_that_memory_and_policy_look_for_places_in(tmp_path: Path, eyes: s
     assert not list(tmp_path.glob("backbone-*"))
 
 
+@pytest.mark.parametrize("eyes", ["policy", "things"])
+def test_things_that_memory_and_policy_look_for(tmp_path: Path, eyes: str) -> None:
+    plan, demos = seen_at(40, ticks=8, policy_options={"places": True})
+    asked = with_eyes(plan, EyesSection(eyes, pooling="attention"), BackboneSection("things"))
+    agent, builder = trained(asked, demos, tmp_path)
+    assert agent.policy.places is not None and agent.policy.places.placed
+    assert agent.look(builder.build([0], [1.0], [np.arange(3)]).writes).tokens.any(), "there are things"
+    assert_live_is_training(agent, builder, tmp_path)
+    assert not list(tmp_path.glob("backbone-*"))
+
+
 def _acted(folder: Path, seen: list[Observation], shared: bool) -> tuple[NDArray[Any], int]:
     """What a checkpoint's policy does on its memory's conditions in one process, and how often anyone looked."""
     runtime, checkpoint = MemoryRuntime.from_checkpoint(folder), load(folder)

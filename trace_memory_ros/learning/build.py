@@ -178,7 +178,8 @@ def _builder(design: Design, training: EpisodeSet, state: Standardiser) -> Batch
 
 
 def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
-    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen.
+    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen
+    or has no weights that a turn of colours would change.
 
     Those of a backbone that is the policy's too serve both, where both look at the same part of them. Otherwise, and
     where it is trained, `data` as it is.
@@ -186,7 +187,7 @@ def with_features(data: Data, design: Design, strength: Augmentation, folder: Pa
     tokens, backbone = design.pooling != "mean", design.seen_by
     shared = design.backbone.name == POLICY
     unlike = shared and families.family(design.policy).looks_at != ("tokens" if tokens else "pooled")
-    if unlike or not backbone.frozen:
+    if unlike or not backbone.kept:
         return data
     built = backbones.build(backbone, design.observation.thumbnail_px)
     cache = FeatureCache(folder, built, tokens, strength)

@@ -9,7 +9,7 @@ from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
-from trace_memory_ros.vision.encoder import FEW, FeatureNorm
+from trace_memory_ros.vision.encoder import FEW, FeatureNorm, read_by
 from trace_memory_ros.vision.salience import Salience
 
 MOST_SIDE = 8
@@ -21,7 +21,8 @@ class ImageTokens(nn.Module):
 
     Each carries a learned embedding of its camera and place. All but `small`, which is as wide as the policy, are
     followed by a norm and a linear map; those of few numbers, of which there are many, by stride-2 convolutions until
-    at most 8 by 8 are left. grid: rows and columns of the backbone's tokens.
+    at most 8 by 8 are left, but where they say themselves where they are. grid: rows and columns of the backbone's
+    tokens.
     """
 
     def __init__(self, cameras: int, image_px: int, model: int, backbone: BackboneConfig) -> None:
@@ -31,7 +32,9 @@ class ImageTokens(nn.Module):
         self.map: nn.Module = nn.Identity()
         self.salience: Salience | None = None
         places = self.grid[0] * self.grid[1]
-        if self.stages.width < FEW:
+        if self.stages.placed:
+            self.map = nn.Sequential(FeatureNorm(self.stages.width), read_by(self.stages.width, model))
+        elif self.stages.width < FEW:
             self.salience = Salience(cameras, places, self.stages.width)
             coarser = Coarser(self.grid, self.stages.width, model)
             self.map, places = nn.Sequential(FeatureNorm(self.stages.width), coarser), coarser.places
@@ -47,7 +50,7 @@ class ImageTokens(nn.Module):
     def places(self, asked: int) -> Places:
         """Where these tokens are like what is asked for `(N, asked)`; of a pretrained backbone."""
         assert isinstance(self.map, nn.Sequential) and isinstance(self.map[0], FeatureNorm)
-        return Places(self.map[0], asked, self.cameras, self.grid, self.salience)
+        return Places(self.map[0], asked, self.cameras, self.grid, self.salience, self.stages.placed)
 
     def calibrate(self, features: Features) -> None:
         """Standardise what another's backbone gives by the pictures given."""

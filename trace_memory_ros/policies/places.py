@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trace_memory_ros.vision.encoder import FeatureNorm, read_by
+from trace_memory_ros.vision.placed import EDGE, WHERE, apart, of_things, there
 from trace_memory_ros.vision.salience import DRAWS, Salience, at
 
 HEADS, KEY = 8, 16
@@ -16,8 +17,6 @@ SHARPNESS = 16.0
 """What the likeness of query and key, from -1 to 1, is multiplied by at first."""
 LEAST = 1e-12
 """What a key's length is taken for at least."""
-EDGE = math.sqrt(3.0)
-"""Where a picture ends: its places have unit variance."""
 
 
 class Places(nn.Module):
@@ -30,20 +29,26 @@ class Places(nn.Module):
 
     norm, salience: of the tokens, another module's; with salience only what is unusual is looked at, first of all what
     is most so, so that what is asked for may also be what is unlike all that was remembered. asked: width of
-    what is asked with. grid: rows and columns of the tokens.
+    what is asked with. grid: rows and columns of the tokens. placed: they say themselves where they are.
     """
 
     grid: Tensor
 
     def __init__(
-        self, norm: FeatureNorm, asked: int, cameras: int, grid: tuple[int, int], salience: Salience | None = None
+        self,
+        norm: FeatureNorm,
+        asked: int,
+        cameras: int,
+        grid: tuple[int, int],
+        salience: Salience | None = None,
+        placed: bool = False,
     ) -> None:
         super().__init__()
         # In a tuple, so that their weights are not this module's as well.
         self._norm, self._salience = (norm,), (salience,)
-        self.cameras = cameras
+        self.cameras, self.placed = cameras, placed
         self.query = nn.Linear(asked, cameras * HEADS * KEY)
-        self.key = read_by(len(norm.centre), HEADS * KEY)
+        self.key = read_by(len(norm.centre) - (WHERE if placed else 0), HEADS * KEY)
         self.sharpness = nn.Parameter(torch.full((HEADS, 1), math.log(SHARPNESS)))
         if salience is not None:
             self.gain = nn.Parameter(torch.tensor(DRAWS))
@@ -69,14 +74,27 @@ class Places(nn.Module):
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
         seen, grid, drawn = self._norm[0](tokens), self.grid, tokens.new_zeros(())
+        if self.placed:
+            seen, grid = apart(seen)[0], apart(tokens)[1]
         if (salience := self._salience[0]) is not None:
             unusual, places = salience(seen)
             seen, grid = at(seen, places), grid[places]
             drawn = self.gain * unusual[..., None, :]
-        query = self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY))
         key = self.key(seen).unflatten(-1, (HEADS, KEY))
         # Keys are many and wide: the products are divided by their lengths, not they themselves.
         lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
-        alike = torch.einsum("nchd,nckhd->nchk", nn.functional.normalize(query, dim=-1), key) / lengths
-        weights = (alike * self.sharpness.exp() + drawn).softmax(dim=-1)
-        return (weights @ grid).flatten(1)
+        alike = torch.einsum("nchd,nckhd->nchk", self.queries(asked), key) / lengths
+        scores = alike * self.sharpness.exp() + drawn
+        if self.placed:
+            scores = of_things(scores, there(tokens)[..., None, :])
+        return (scores.softmax(dim=-1) @ grid).flatten(1)
+
+    def queries(self, asked: Tensor) -> Tensor:
+        """Of questions `(N, w)` each head's in each camera's picture, of length 1 `(N, C, heads, KEY)`."""
+        return nn.functional.normalize(self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY)), dim=-1)
+
+    def keys(self, things: Tensor) -> Tensor:
+        """Each head's of tokens `(..., d)`, of length 1 `(..., heads, KEY)`."""
+        seen = self._norm[0](things)
+        key = self.key(apart(seen)[0] if self.placed else seen).unflatten(-1, (HEADS, KEY))
+        return nn.functional.normalize(key, dim=-1)

@@ -9,9 +9,11 @@ from typing import Any
 
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_text
 
-SMALL, CELLS = "small", "cells"
-FROM_NOTHING = (SMALL, CELLS)
+SMALL, CELLS, THINGS = "small", "cells", "things"
+FROM_NOTHING = (SMALL, CELLS, THINGS)
 """Backbones without pretrained weights."""
+WEIGHTLESS = (CELLS, THINGS)
+"""Those without any: a few numbers of each place, as they are in the picture."""
 POLICY = "policy"
 """In a training: the memory sees with the backbone that its policy has, whichever that is."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -62,7 +64,12 @@ class BackboneConfig:
     @property
     def fixed(self) -> bool:
         """Whether training leaves what it sees in a picture as it is."""
-        return self.frozen or self.name == CELLS
+        return self.frozen or self.name in WEIGHTLESS
+
+    @property
+    def kept(self) -> bool:
+        """Whether what it sees in a picture is kept for training: as no weights change it, and no turn of colours."""
+        return self.frozen or self.name == THINGS
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for a checkpoint; `from_dict` inverts it.

@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trace_memory_ros.files.strict import check_keys, require_choice, require_int
+from trace_memory_ros.files.strict import ConfigError, check_keys, require_choice, require_int
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
+from trace_memory_ros.vision.placed import WHERE, apart, of_things, there
 from trace_memory_ros.vision.salience import DRAWS, Salience, at, partly_hidden
 
 POOLINGS = ("mean", "attention", "salience")
@@ -104,7 +105,8 @@ class ContentEncoder(nn.Module):
         self.pool: nn.Module = nn.Identity()
         if not config.own_small:
             rows, columns = self.vision.token_grid(config.thumbnail_px)
-            self.pool = Pool(config.pooling, config.cameras, rows * columns, self.vision.width, config.visual_width)
+            sizes = (config.cameras, rows * columns, self.vision.width, config.visual_width)
+            self.pool = Pool(config.pooling, *sizes, placed=self.vision.placed)
         self.camera = nn.Parameter(0.1 * torch.randn(config.cameras, config.visual_width))
         width = config.state_width
         self.proprioception = nn.Sequential(nn.Linear(config.state_dim, width), nn.ReLU(), nn.Linear(width, width))
@@ -167,8 +169,8 @@ class FeatureNorm(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, values: Tensor) -> None:
-        """Standardise features by these `(..., d)`."""
-        seen = values.flatten(0, -2)
+        """Standardise features by these `(..., d)`, but for those of nothing."""
+        seen = values[there(values)]
         self.centre.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
 
@@ -178,38 +180,51 @@ class Pool(nn.Module):
 
     Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
     Salience: the same over the places at which something unusual is, the most unusual of which draw attention at first.
+    placed: of tokens that say where they are, which only the attention goes by. Raises ConfigError for salience of
+    these.
     """
 
-    def __init__(self, pooling: str, cameras: int, places: int, width: int, out: int, heads: int = 8) -> None:
+    def __init__(
+        self, pooling: str, cameras: int, places: int, width: int, out: int, heads: int = 8, placed: bool = False
+    ) -> None:
         super().__init__()
-        self.pooling = pooling
+        self.pooling, self.placed = pooling, placed and pooling != "mean"
         self.norm = FeatureNorm(width)
-        self.map = read_by(width, out)
+        self.map = read_by(width - WHERE if self.placed else width, out)
         self.salience: Salience | None = None
         if pooling == "salience":
+            if placed:
+                raise ConfigError("eyes.pooling = salience is for backbones with a token per place: choose attention")
             self.salience = Salience(cameras, places, width)
             self.gain = nn.Parameter(torch.tensor(DRAWS))
         if pooling != "mean":
             self.heads = heads if out % heads == 0 else 1
-            self.place = nn.Parameter(0.02 * torch.randn(places, out))
+            self.place = nn.Linear(WHERE, out) if placed else nn.Parameter(0.02 * torch.randn(places, out))
             self.scores = nn.Linear(out, self.heads)
 
     def forward(self, features: Features) -> Tensor:
         if self.pooling == "mean":
             mean: Tensor = self.map(self.norm(features.pooled))
             return mean
-        seen: Tensor = self.norm(features.tokens)
-        if self.salience is None:
-            tokens = self.map(seen)
-            scores = self.scores(torch.tanh(tokens + self.place))
-        else:
-            unusual, places = self.salience(seen)
-            tokens = self.map(at(seen, places))
-            scores = self.scores(torch.tanh(tokens + self.place[places])) + self.gain * unusual[..., None]
-            scores = partly_hidden(scores) if self.training else scores
+        tokens, scores = self._scored(features.tokens)
         weights = scores.softmax(dim=-2)
         parts: Tensor = tokens.unflatten(-1, (self.heads, -1))
         return (weights[..., None] * parts).sum(dim=-3).flatten(-2)
+
+    def _scored(self, given: Tensor) -> tuple[Tensor, Tensor]:
+        """Of tokens `(..., K, d)` those that are looked at, mapped `(..., k, w)`, and scores `(..., k, heads)`."""
+        seen: Tensor = self.norm(given)
+        if isinstance(self.place, nn.Linear):
+            tokens = self.map(apart(seen)[0])
+            scores = self.scores(torch.tanh(tokens + self.place(apart(given)[1])))
+            return tokens, of_things(scores, there(given)[..., None])
+        if self.salience is None:
+            tokens = self.map(seen)
+            return tokens, self.scores(torch.tanh(tokens + self.place))
+        unusual, places = self.salience(seen)
+        tokens = self.map(at(seen, places))
+        scores = self.scores(torch.tanh(tokens + self.place[places])) + self.gain * unusual[..., None]
+        return tokens, partly_hidden(scores) if self.training else scores
 
     def calibrate(self, features: Features) -> None:
         """Standardise features by those of the pictures given."""

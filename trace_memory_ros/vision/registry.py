@@ -13,6 +13,7 @@ from trace_memory_ros.vision.config import BackboneConfig
 BUILT_IN = {
     "small": "trace_memory_ros.vision.small:SmallBackbone",
     "cells": "trace_memory_ros.vision.cells:CellsBackbone",
+    "things": "trace_memory_ros.vision.things:ThingsBackbone",
     "resnet18": "trace_memory_ros.vision.resnet:ResNet18",
     "efficientnet_lite0": "trace_memory_ros.vision.efficientnet:EfficientNetLite0",
     "lerobot": "trace_memory_ros.vision.lerobot:LerobotBackbone",

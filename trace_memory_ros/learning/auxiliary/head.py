@@ -112,4 +112,4 @@ def _places(agent: Agent, asked: int) -> Places | None:
     if not (encoder.config.attends and isinstance(encoder.pool, Pool)):
         return None
     grid = encoder.vision.token_grid(encoder.config.thumbnail_px)
-    return Places(encoder.pool.norm, asked, encoder.config.cameras, grid, encoder.pool.salience)
+    return Places(encoder.pool.norm, asked, encoder.config.cameras, grid, encoder.pool.salience, encoder.vision.placed)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
-from trace_memory_ros.learning.features.hue import turned, turns
+from trace_memory_ros.learning.features.hue import turned, turned_features, turns
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.vision.base import Features
@@ -20,10 +20,12 @@ def augment(
     strength: Augmentation,
     rows: slice = slice(None),
     whole: int | None = None,
+    colours: int = 0,
 ) -> EpisodeBatch:
     """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
 
     rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
+    colours: how many of the first numbers of kept features are a colour, and turned as those of images are.
     """
     size = whole or len(batch.mask)
 
@@ -43,6 +45,9 @@ def augment(
     turn = turns(noise(size), noise(size), strength.hue) if strength.hue else None
     # About the mean colour of what is written, so that what is unusual in an episode stays so.
     middle = None if turn is None or isinstance(first, Features) else _mean_colour(first, batch.mask)
+    other = None
+    if turn is not None and isinstance(first, Features) and colours:
+        other = turned_features(first, turn, batch.mask, colours)
 
     def pixels(images: Tensor) -> Tensor:
         if turn is None or middle is None:
@@ -51,6 +56,7 @@ def augment(
 
     def seen(part: Tensor | Features) -> Tensor | Features:
         if isinstance(part, Features):
+            part = part if other is None else other(part)
             return part if noisy is None else noisy(part)
         return pixels(part)
 

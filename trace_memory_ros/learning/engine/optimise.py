@@ -111,7 +111,10 @@ class Sampling:
     def augmented(self, built: Built, device: torch.device) -> EpisodeBatch:
         """The batch on a device, perturbed there."""
         noise = torch.Generator(device).manual_seed(built.noise)
-        return augment(built.batch.to(device).floats(), noise, self.recipe.augmentation, built.rows, built.whole)
+        kept = self.builder.features
+        colours = 0 if kept is None else kept.backbone.colours
+        rest = (self.recipe.augmentation, built.rows, built.whole, colours)
+        return augment(built.batch.to(device).floats(), noise, *rest)
 
 
 def draw_batch(

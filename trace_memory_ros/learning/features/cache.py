@@ -42,7 +42,7 @@ class FeatureCache:
         tokens: bool,
         strength: Augmentation | None = None,
     ) -> None:
-        if not backbone.config.frozen:
+        if not backbone.config.kept:
             raise ValueError(f"backbone {backbone.config.name} is trained: only a frozen one's features can be kept")
         # Convolutions of few channels each are limited by memory: this order of numbers halves their time.
         self.backbone = backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.placed import there
 
 GREY = 0.5
 """What colours are turned about where nothing is known of the episode, so that few leave 0..1."""
@@ -18,6 +22,25 @@ def turned(images: Tensor, matrices: Tensor, about: Tensor) -> Tensor:
     """
     middle = about[:, None, None, :, None, None]
     return torch.einsum("bij,btcjhw->btcihw", matrices, images - middle) + middle
+
+
+def turned_features(features: Features, matrices: Tensor, mask: Tensor, colours: int) -> Callable[[Features], Features]:
+    """Turns the first `colours` numbers of features `(B, T, C, K, d)`, as images are, about the episode's mean colour.
+
+    features, mask `(B, T)`: of the writes, whose mean it is.
+    """
+    first = features.tokens[..., :colours]
+    some = there(features.tokens) & mask[..., None, None]
+    count = some.flatten(1).sum(dim=1).clamp_min(1)[:, None]
+    middle = ((first * some[..., None]).flatten(1, -2).sum(dim=1) / count)[:, None, None, None]
+
+    def turn(seen: Features) -> Features:
+        colour, rest = seen.tokens[..., :colours], seen.tokens[..., colours:]
+        other = torch.einsum("bij,btckj->btcki", matrices, colour - middle) + middle
+        tokens = torch.cat([torch.where(there(seen.tokens)[..., None], other, colour), rest], dim=-1)
+        return Features(tokens, tokens.mean(dim=-2))
+
+    return turn
 
 
 def turns(turn: Tensor, mirror: Tensor, hue: float) -> Tensor:

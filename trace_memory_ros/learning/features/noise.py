@@ -8,6 +8,7 @@ from torch import Tensor
 
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.placed import there
 
 Draw = Callable[..., Tensor]
 """Noise of unit variance of a shape."""
@@ -16,7 +17,8 @@ Draw = Callable[..., Tensor]
 def feature_noise(seen: Features, mask: Tensor, strength: Augmentation, draw: Draw) -> Callable[[Features], Features]:
     """What perturbs features `(B, T, C, ...)` of a batch whose writes saw `seen`, `mask` `(B, T)` of which are real.
 
-    Standard deviations are those of each channel in `seen`; both parts are perturbed for themselves.
+    Standard deviations are those of each channel in `seen`; both parts are perturbed for themselves, and nothing that
+    is of nothing.
     """
     if not (strength.feature_offset or strength.feature_noise):
         return lambda features: features
@@ -29,7 +31,7 @@ def feature_noise(seen: Features, mask: Tensor, strength: Augmentation, draw: Dr
     def perturbed(features: Features) -> Features:
         return Features(
             *(
-                part + drift + strength.feature_noise * scale * draw(*part.shape)
+                part + there(part)[..., None] * (drift + strength.feature_noise * scale * draw(*part.shape))
                 for part, drift, scale in zip(features, slow, scales, strict=True)
             )
         )
@@ -39,5 +41,5 @@ def feature_noise(seen: Features, mask: Tensor, strength: Augmentation, draw: Dr
 
 def _spread(part: Tensor) -> Tensor:
     """Standard deviation `(d,)` of each channel; 0 where there is nothing."""
-    flat = part.flatten(0, -2)
+    flat = part[there(part)]
     return flat.std(dim=0) if len(flat) > 1 else part.new_zeros(part.shape[-1])

@@ -16,7 +16,7 @@ from trace_memory_ros.policies.diffusion.unet import GROUPS, ActionUNet
 from trace_memory_ros.policies.images import ImageTokens, ImageVectors
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 from trace_memory_ros.vision.base import Features, VisualBackbone
-from trace_memory_ros.vision.config import CELLS
+from trace_memory_ros.vision.config import WEIGHTLESS
 
 PREDICTIONS = ("sample", "epsilon", "v_prediction")
 EXECUTE_MS, LEAD_MS = 800, 100
@@ -70,10 +70,10 @@ class DiffusionConfig(ChunkConfig):
                 f"DiffusionConfig.lead = {self.lead}, execute = {self.execute}, chunk = {self.chunk}: lead must be "
                 "less than execute, and both together no more than the chunk"
             )
-        if self.backbone.name == CELLS:
+        if self.backbone.name in WEIGHTLESS:
             raise ValueError(
-                "DiffusionConfig.backbone = cells: of these diffusion would take the mean colour of a picture alone; "
-                "choose another policy.backbone, or policy act"
+                f"DiffusionConfig.backbone = {self.backbone.name}: of these diffusion would take the mean of a picture "
+                "alone; choose another policy.backbone, or policy act"
             )
 
 

@@ -1,0 +1,110 @@
+"""Regions of one colour in a picture, and the outlines of those that are small enough to be things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+COLOURS, OUTLINE = 3, 10
+WIDTH = COLOURS + OUTLINE
+ALIKE = 0.1
+"""Of 0..1: neighbours that differ by at most this in each colour belong together."""
+COLOURED, SAME_HUE = 0.2, 0.25
+"""So do those whose brightest and darkest colour lie at least so far apart, and whose hue is the same: by how much the
+middle one may differ between the two, as a share. A thing's faces are lit unlike and have one hue."""
+
+
+@njit
+def belong(one: Floats, other: Floats) -> bool:
+    """Whether two neighbouring pixels `(3,)` are of one region."""
+    if np.abs(one - other).max() <= ALIKE:
+        return True
+    low, lower = one.min(), other.min()
+    much, more = one.max() - low, other.max() - lower
+    if much < COLOURED or more < COLOURED:
+        return False
+    return bool(np.abs((one - low) / much - (other - lower) / more).max() <= SAME_HUE)
+
+
+@njit
+def _root(parents: NDArray[np.int64], at: int) -> int:
+    while parents[at] != at:
+        parents[at] = parents[parents[at]]
+        at = parents[at]
+    return at
+
+
+@njit
+def labels(image: Floats) -> NDArray[np.int64]:
+    """Of each pixel of `(h, w, 3)` the first pixel of its region `(h * w,)`; neighbours are beside or above."""
+    rows, columns, _ = image.shape
+    parents = np.arange(rows * columns)
+    for y in range(rows):
+        for x in range(columns):
+            at = y * columns + x
+            for before, there in ((at - 1, x > 0), (at - columns, y > 0)):
+                if there and belong(image[y, x], image[before // columns, before % columns]):
+                    one, other = _root(parents, at), _root(parents, before)
+                    parents[max(one, other)] = min(one, other)
+    for at in range(rows * columns):
+        parents[at] = _root(parents, at)
+    return parents
+
+
+def things(image: Floats, least: int, most: int, colourful: float) -> tuple[NDArray[np.float64], Floats]:
+    """Regions of `(h, w, 3)` of `least` pixels or more, at most `most` wide and tall: middles `(n, 2)`, down and right
+    in pixels, and what they look like `(n, WIDTH)`, the largest first.
+
+    colourful: by how much the brightest of a thing's three colours is above the darkest; less is grey.
+    """
+    columns = image.shape[1]
+    region, sizes = np.unique(labels(image), return_inverse=True, return_counts=True)[1:]
+    small = np.flatnonzero((sizes >= least) & (sizes <= most * most))
+    small = small[np.argsort(-sizes[small], kind="stable")]
+    number = np.full(len(sizes), -1)
+    number[small] = np.arange(len(small))
+    pixels = np.flatnonzero(number[region] >= 0)
+    of, count = number[region[pixels]], sizes[small]
+    where = np.stack([pixels // columns, pixels % columns], axis=1)
+    sides = np.stack([_extent(of, axis, len(small)) for axis in where.T], axis=1)
+    middles = _sums(of, where, len(small)) / count[:, None]
+    colours = _sums(of, image.reshape(-1, COLOURS)[pixels], len(small)) / count[:, None]
+    outlines = _outlines(of, where - middles[of], count, sides.prod(axis=1)) / np.array([most] + [1] * (OUTLINE - 1))
+    kept = (sides.max(axis=1, initial=0) <= most) & (np.ptp(colours, axis=1) >= colourful)
+    return middles[kept], np.concatenate([colours, outlines], axis=1)[kept].astype(np.float32)
+
+
+def _sums(of: NDArray[np.int64], values: NDArray[Any], count: int) -> NDArray[np.float64]:
+    """Sums `(count, d)` of the rows of `(n, d)` by the number that each is of."""
+    return np.stack([np.bincount(of, column, count) for column in values.T], axis=1)
+
+
+def _extent(of: NDArray[np.int64], where: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(first, of, where)
+    np.maximum.at(last, of, where)
+    return last - first + 1
+
+
+def _outlines(
+    of: NDArray[np.int64], away: NDArray[np.float64], count: NDArray[np.int64], boxes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Root of the size, share of the box that is filled, and central moments (Hu 1962), which no size changes.
+
+    away `(n, 2)`: of each pixel from its region's middle, down and right.
+    """
+    side = np.sqrt(count)
+    down, right = (away / side[of, None]).T
+
+    def moment(i: int, j: int) -> NDArray[np.float64]:
+        mean: NDArray[np.float64] = np.bincount(of, down**i * right**j, len(count)) / count
+        return mean
+
+    spread = (np.sqrt(moment(2, 0)), np.sqrt(moment(0, 2)), moment(1, 1))
+    skew = (moment(3, 0), moment(2, 1), moment(1, 2), moment(0, 3))
+    radial = moment(4, 0) + 2.0 * moment(2, 2) + moment(0, 4)
+    return np.stack([side, count / boxes, *spread, *skew, radial], axis=1)
