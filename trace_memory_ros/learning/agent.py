@@ -16,7 +16,7 @@ from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import ContentEncoder
 
 Losses = dict[str, Tensor]
-PER_READ = ("kl", "future", "answer")
+PER_READ = ("kl", "future", "answer", "recognition")
 """Losses that are means over reads; the others are over the ticks of their chunks."""
 
 

@@ -160,6 +160,8 @@ def learn_memory(
         model = head(agent)
         if recipe.future_weight:
             model.foresee(training, recipe.future_weight)
+        if recipe.recognition_weight:
+            model.recognise()
         if recipe.answer_weight and _decides(training):
             model.name_answers(training)
         alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]

@@ -126,7 +126,8 @@ class Recipe:
     frozen_trunk: keep the policy's image trunk as it is, which needs a policy that was trained before. future_weight:
     of the error of the pictures to come, in the first phase; 0 where they are not to be predicted. answer_weight: of
     naming the answer near a decision, in the first phase, where a chunk says little of it; 0 where that is not to be
-    learned.
+    learned. recognition_weight: of telling what was seen from what was seen in other episodes, in the first phase, by
+    eyes that attend to places; 0 where that is not to be learned.
     """
 
     pairs: int = 60
@@ -152,6 +153,7 @@ class Recipe:
     kl_weight: float = 1e-3
     future_weight: float = 0.0
     answer_weight: float = 0.0
+    recognition_weight: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
@@ -196,6 +198,7 @@ class Recipe:
             "kl": self.kl_weight,
             "future": self.future_weight,
             "answer": self.answer_weight,
+            "recognition": self.recognition_weight,
             "balance": self.balance_weight,
             "entropy": self.entropy_weight,
             "consistency": self.consistency_weight,

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from trace_memory_ros.learning.agent import Agent, Losses, shared
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
+from trace_memory_ros.learning.auxiliary.recognition import recognition_loss
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act.policy import chunk_l1
@@ -39,6 +40,15 @@ class AuxiliaryHead(nn.Module):
         self._inputs, self._hidden = inputs, hidden
         self.head["chunk"] = self._perceptron(outputs)
         self.head.to(agent.hardware.device)
+        self.recognises = False
+
+    def recognise(self) -> None:
+        """Tell what was seen from what was seen in other episodes as well; ValueError for eyes that don't attend."""
+        if "places" not in self.head:
+            raise ValueError(
+                "recipe.recognition_weight asks for eyes that attend to places: set eyes.pooling, or it to 0"
+            )
+        self.recognises = True
 
     def foresee(self, training: BatchBuilder, weight: float) -> None:
         """Predict the pictures to come as well, which the loss counts by `weight`; ValueError without a camera."""
@@ -68,6 +78,9 @@ class AuxiliaryHead(nn.Module):
         own = {"chunk_l1": self.chunk_loss(self._chunks(batch, told), target, batch.valid)}
         if batch.answers is not None:
             own["answer"] = answer_loss(self.head["answer"](told), batch.answers.flatten())
+        if self.recognises and isinstance(places := self.head["places"], Places):
+            asked = torch.cat([readout.vector, readout.address], dim=-1)
+            own["recognition"] = recognition_loss(places, asked, batch, self.agent.look(batch.writes))
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
             own["future"] = future.loss(self._known(batch, readout), batch.future.flatten(0, 1))
         return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
