@@ -91,6 +91,23 @@ SIGHTS = {
         ),
         memory_reach=2,
     ),
+    # Of all 128 pixels what lies there, thing by thing: colour and outline.
+    "things": Sight(
+        PX,
+        "attention",
+        BackboneSection("things"),
+        replace(
+            RECIPE,
+            memory_first=replace(
+                FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0
+            ),
+            answer_weight=3.0,
+            recognition_weight=1.0,
+            memory_rate=0.1,
+            augmentation=Augmentation(hue=1.0, shift_px=0, feature_noise=0.1),
+        ),
+        memory_reach=2,
+    ),
 }
 
 
