@@ -99,7 +99,7 @@ SIGHTS = {
         replace(
             RECIPE,
             memory_first=replace(
-                FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0
+                FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0, enough=0.98
             ),
             answer_weight=3.0,
             recognition_weight=1.0,

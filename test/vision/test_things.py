@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.features.hue import turned, turned_features, turns
+from trace_memory_ros.learning.features.noise import feature_noise
+from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.policies.places import HEADS, Places
 from trace_memory_ros.vision import registry
 from trace_memory_ros.vision.base import Features
@@ -199,3 +201,13 @@ def test_colours_of_things_are_turned_as_those_of_their_picture_are() -> None:
     found = turned_features(features, matrix, mask, COLOURS)(features)
     torch.testing.assert_close(found.tokens.flatten(0, 2), expected)
     torch.testing.assert_close(found.pooled, found.tokens.mean(dim=-2))
+
+
+def test_noise_is_over_what_things_look_like_not_over_where_they_are_nor_over_nothing() -> None:
+    tokens, mask = tokens_of(4), torch.ones(2, 2, dtype=torch.bool)
+    features = Features(tokens[:, :, None], tokens[:, :, None].mean(dim=-2))
+    noisy = feature_noise(features, mask, Augmentation(feature_noise=0.5), torch.ones, placed=True)(features).tokens
+    moved = (noisy - features.tokens)[:, :, 0]
+    spread = tokens[:, :, :4].flatten(0, -2).std(dim=0)
+    torch.testing.assert_close(moved[:, :, :4, :WIDTH], (0.5 * spread[:WIDTH]).expand(2, 2, 4, WIDTH))
+    assert not moved[..., WIDTH:].any() and not moved[:, :, 4:].any()

@@ -11,7 +11,7 @@ from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
 from trace_memory_ros.learning.features.hue import turned, turned_features, turns
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
-from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.base import Features, VisualBackbone
 
 
 def augment(
@@ -20,12 +20,12 @@ def augment(
     strength: Augmentation,
     rows: slice = slice(None),
     whole: int | None = None,
-    colours: int = 0,
+    eyes: VisualBackbone | None = None,
 ) -> EpisodeBatch:
     """Perturb colours, pixels, framing, state and signature, the slow part of each alike over a whole episode.
 
     rows: which of a batch of `whole` episodes these are; they get the noise that they have in the whole batch.
-    colours: how many of the first numbers of kept features are a colour, and turned as those of images are.
+    eyes: the backbone of kept features, of which those that are a colour are turned as those of images are.
     """
     size = whole or len(batch.mask)
 
@@ -40,7 +40,8 @@ def augment(
     gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
     offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
-    noisy = feature_noise(first, batch.mask, strength, noise) if isinstance(first, Features) else None
+    placed, colours = (False, 0) if eyes is None else (eyes.placed, eyes.colours)
+    noisy = feature_noise(first, batch.mask, strength, noise, placed) if isinstance(first, Features) else None
 
     turn = turns(noise(size), noise(size), strength.hue) if strength.hue else None
     # About the mean colour of what is written, so that what is unusual in an episode stays so.

@@ -112,8 +112,7 @@ class Sampling:
         """The batch on a device, perturbed there."""
         noise = torch.Generator(device).manual_seed(built.noise)
         kept = self.builder.features
-        colours = 0 if kept is None else kept.backbone.colours
-        rest = (self.recipe.augmentation, built.rows, built.whole, colours)
+        rest = (self.recipe.augmentation, built.rows, built.whole, None if kept is None else kept.backbone)
         return augment(built.batch.to(device).floats(), noise, *rest)
 
 
