@@ -153,8 +153,9 @@ def test_its_options_and_its_lack_of_weights() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             backbone(**options)
-    with pytest.raises(ConfigError, match="choose attention"):
-        Pool("salience", cameras=1, places=3, width=WIDTH + 2, out=8, placed=True)
+    for pooling in ("mean", "salience"):
+        with pytest.raises(ConfigError, match=f"{pooling}: things are told apart by eyes.pooling = attention"):
+            Pool(pooling, cameras=1, places=3, width=WIDTH + 2, out=8, placed=True)
 
 
 def tokens_of(count: int, seed: int = 0) -> torch.Tensor:

@@ -180,21 +180,21 @@ class Pool(nn.Module):
 
     Attention: one learned query per head, each over all K places, whose keys carry a learned embedding of the place.
     Salience: the same over the places at which something unusual is, the most unusual of which draw attention at first.
-    placed: of tokens that say where they are, which only the attention goes by. Raises ConfigError for salience of
-    these.
+    placed: of tokens that say where they are, which only the attention goes by. Raises ConfigError for anything but
+    attention over these.
     """
 
     def __init__(
         self, pooling: str, cameras: int, places: int, width: int, out: int, heads: int = 8, placed: bool = False
     ) -> None:
         super().__init__()
-        self.pooling, self.placed = pooling, placed and pooling != "mean"
+        if placed and pooling != "attention":
+            raise ConfigError(f"eyes.pooling = {pooling}: things are told apart by eyes.pooling = attention alone")
+        self.pooling = pooling
         self.norm = FeatureNorm(width)
-        self.map = read_by(width - WHERE if self.placed else width, out)
+        self.map = read_by(width - WHERE if placed else width, out)
         self.salience: Salience | None = None
         if pooling == "salience":
-            if placed:
-                raise ConfigError("eyes.pooling = salience is for backbones with a token per place: choose attention")
             self.salience = Salience(cameras, places, width)
             self.gain = nn.Parameter(torch.tensor(DRAWS))
         if pooling != "mean":
