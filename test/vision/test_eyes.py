@@ -9,6 +9,7 @@ import pytest
 import torch
 from learning.synthetic import BRANCH_TICK, TICKS, design, pair
 from numpy.typing import NDArray
+from torch import nn
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning import build
@@ -173,9 +174,21 @@ def test_things_that_memory_and_policy_look_for(tmp_path: Path, eyes: str) -> No
     asked = with_eyes(plan, EyesSection(eyes, pooling="attention"), BackboneSection("things"))
     agent, builder = trained(asked, demos, tmp_path)
     assert agent.policy.places is not None and agent.policy.places.placed
-    assert agent.look(builder.build([0], [1.0], [np.arange(3)]).writes).tokens.any(), "there are things"
+    trunk = agent.policy.trunk()
+    assert isinstance(trunk, ImageTokens) and isinstance(trunk.map, nn.Sequential)
+    assert trunk.map[0].centre.any(), "by the things of the training split"
     assert_live_is_training(agent, builder, tmp_path)
     assert not list(tmp_path.glob("backbone-*"))
+
+
+def test_eyes_for_things_where_nothing_is_one_are_refused(tmp_path: Path) -> None:
+    plan, demos = seen_at(40, ticks=8)
+    eyes = EyesSection("things", pooling="attention", options={"least_px": 1600})
+    with pytest.raises(ConfigError, match="things.*nothing in .* pictures.*least_px"):
+        trained(with_eyes(plan, eyes, BackboneSection()), demos, tmp_path)
+    policy = BackboneSection("things", options={"least_px": 1600})
+    with pytest.raises(ConfigError, match="things.*nothing in .* pictures of 40 px"):
+        trained(with_eyes(plan, EyesSection(), policy), demos, tmp_path)
 
 
 def _acted(folder: Path, seen: list[Observation], shared: bool) -> tuple[NDArray[Any], int]:

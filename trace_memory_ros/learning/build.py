@@ -48,7 +48,7 @@ from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.layout import signature_size
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision import registry as backbones
-from trace_memory_ros.vision.base import Features
+from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
 
@@ -306,7 +306,7 @@ def _calibrate_eyes(agent: Agent, builder: BatchBuilder, ticks: int = 6) -> None
     """Standardise what fixed eyes give by pictures of the training split; those of trained ones will change."""
     config, pool, trunk = agent.encoder.config, agent.encoder.pool, agent.policy.trunk()
     looks = isinstance(pool, Pool) and config.backbone.fixed
-    own = not config.shared and isinstance(trunk, ImageTokens) and trunk.salience is not None
+    own = not config.shared and isinstance(trunk, ImageTokens) and (trunk.stages.placed or trunk.salience is not None)
     if not (looks or own):
         return
     # What is usual takes more of them than what is standard.
@@ -316,11 +316,24 @@ def _calibrate_eyes(agent: Agent, builder: BatchBuilder, ticks: int = 6) -> None
     if isinstance(pool, Pool) and looks:
         seen = batch.reads.thumbnails
         features = seen if isinstance(seen, Features) else agent.encoder.features(seen)
+        _check_seen(features, agent.encoder.vision)
         pool.calibrate(features)
         if config.shared and isinstance(trunk, ImageTokens | ImageVectors):
             trunk.calibrate(features)
     if isinstance(trunk, ImageTokens) and own:
-        trunk.calibrate(trunk.stages.features(batch.images))
+        features = trunk.stages.features(batch.images)
+        _check_seen(features, trunk.stages)
+        trunk.calibrate(features)
+
+
+def _check_seen(features: Features, eyes: VisualBackbone) -> None:
+    """Raise ConfigError where eyes for things find none in pictures of the training split."""
+    if eyes.placed and not features.tokens.any():
+        pictures = features.tokens[..., 0, 0].numel()
+        raise ConfigError(
+            f"backbone {eyes.config}: nothing in {pictures} pictures of {eyes.px} px of the training episodes; what is "
+            "to be seen may be larger or smaller than the options most_px and least_px allow, or greyer than colourful"
+        )
 
 
 @torch.no_grad()

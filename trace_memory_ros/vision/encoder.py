@@ -171,6 +171,8 @@ class FeatureNorm(nn.Module):
     def calibrate(self, values: Tensor) -> None:
         """Standardise features by these `(..., d)`, but for those of nothing."""
         seen = values[there(values)]
+        if not len(seen):
+            return
         self.centre.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
 
