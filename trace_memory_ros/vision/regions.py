@@ -21,13 +21,17 @@ middle one may differ between the two, as a share. A thing's faces are lit unlik
 @njit
 def belong(one: Floats, other: Floats) -> bool:
     """Whether two neighbouring pixels `(3,)` are of one region."""
-    if np.abs(one - other).max() <= ALIKE:
+    # Number by number, since this is asked twice for every pixel.
+    if max(abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2])) <= ALIKE:
         return True
-    low, lower = one.min(), other.min()
-    much, more = one.max() - low, other.max() - lower
+    low, lower = min(one[0], one[1], one[2]), min(other[0], other[1], other[2])
+    much, more = max(one[0], one[1], one[2]) - low, max(other[0], other[1], other[2]) - lower
     if much < COLOURED or more < COLOURED:
         return False
-    return bool(np.abs((one - low) / much - (other - lower) / more).max() <= SAME_HUE)
+    turned = 0.0
+    for k in range(COLOURS):
+        turned = max(turned, abs((one[k] - low) / much - (other[k] - lower) / more))
+    return turned <= SAME_HUE
 
 
 @njit
@@ -62,7 +66,8 @@ def things(image: Floats, least: int, most: int, colourful: float) -> tuple[NDAr
     colourful: by how much the brightest of a thing's three colours is above the darkest; less is grey.
     """
     columns = image.shape[1]
-    region, sizes = np.unique(labels(image), return_inverse=True, return_counts=True)[1:]
+    region = labels(image)
+    sizes = np.bincount(region)
     small = np.flatnonzero((sizes >= least) & (sizes <= most * most))
     small = small[np.argsort(-sizes[small], kind="stable")]
     number = np.full(len(sizes), -1)
