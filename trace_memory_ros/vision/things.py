@@ -31,7 +31,7 @@ class ThingsBackbone(VisualBackbone):
         super().__init__(config, px)
         self._take(**config.options)
 
-    def _take(self, most_things: int = 24, least_px: int = 6, most_px: int = 32, colourful: float = 0.3) -> None:
+    def _take(self, most_things: int = 24, least_px: int = 6, most_px: int = 48, colourful: float = 0.3) -> None:
         for name, value in (("most_things", most_things), ("least_px", least_px), ("most_px", most_px)):
             require_int(value, f"backbone things: {name}", 1)
         if not 0.0 <= colourful < 1.0:
