@@ -130,6 +130,19 @@ def test_faces_of_one_hue_are_one_thing_and_touching_things_of_two_are_two() -> 
     assert int(seen(picture((SQUARE, 4, 4, RED), (SQUARE, 8, 4, GREEN)))[0].any(dim=-1).sum()) == 2
 
 
+@pytest.mark.parametrize("colour", [RED, DARK_RED, GREEN])
+@pytest.mark.parametrize("ground", [TABLE, GREY, WHITE])
+def test_blurred_edges_join_a_thing_to_nothing(ground: Colour, colour: Colour) -> None:
+    large = np.full((10 * PX, 10 * PX, 3), ground, dtype=np.float32)
+    for top in range(60, 70):
+        large[top : top + 57, top : top + 63] = colour
+        small = large.reshape(PX, 10, PX, 10, 3).mean(axis=(1, 3))
+        (found,) = (one for one in seen(small, most_px=20)[0] if one.any())
+        # Pixels that are more of the ground than of the thing may count to either.
+        assert float(found[COLOURS]) * 20 == pytest.approx(math.sqrt(57 * 63) / 10, rel=0.2)
+        large[:] = np.array(ground)
+
+
 def test_greys_and_what_is_too_small_or_too_large_are_left_out() -> None:
     robot = (SQUARE, 2, 2, GREY), (SQUARE, 2, 12, WHITE)
     assert not seen(picture(*robot)).any()

@@ -11,23 +11,27 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 COLOURS, OUTLINE = 3, 10
 WIDTH = COLOURS + OUTLINE
+COLOURED = 0.2
+"""Least difference, of 0..1, between the brightest and the darkest colour of a pixel that has a hue; less is grey."""
+SAME_HUE = 0.25
+"""By how much the middle colour of two such pixels may differ, as a share of that difference. A thing's faces are lit
+unlike and have one hue."""
 ALIKE = 0.1
-"""Of 0..1: neighbours that differ by at most this in each colour belong together."""
-COLOURED, SAME_HUE = 0.2, 0.25
-"""So do those whose brightest and darkest colour lie at least so far apart, and whose hue is the same: by how much the
-middle one may differ between the two, as a share. A thing's faces are lit unlike and have one hue."""
+"""By how much two grey pixels may differ in each colour."""
 
 
 @njit
 def belong(one: Floats, other: Floats) -> bool:
-    """Whether two neighbouring pixels `(3,)` are of one region."""
+    """Whether two neighbouring pixels `(3,)` are of one region; never a grey one and one that has a hue, or blurred
+    edges would join a thing to what it lies on.
+    """
     # Number by number, since this is asked twice for every pixel.
-    if max(abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2])) <= ALIKE:
-        return True
     low, lower = min(one[0], one[1], one[2]), min(other[0], other[1], other[2])
     much, more = max(one[0], one[1], one[2]) - low, max(other[0], other[1], other[2]) - lower
-    if much < COLOURED or more < COLOURED:
+    if (much < COLOURED) != (more < COLOURED):
         return False
+    if much < COLOURED:
+        return max(abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2])) <= ALIKE
     turned = 0.0
     for k in range(COLOURS):
         turned = max(turned, abs((one[k] - low) / much - (other[k] - lower) / more))
