@@ -171,6 +171,14 @@ def test_its_options_and_its_lack_of_weights() -> None:
             Pool(pooling, cameras=1, places=3, width=WIDTH + 2, out=8, placed=True)
 
 
+def test_nothing_is_compiled_at_the_first_picture() -> None:
+    eyes = backbone()
+    known = list(labels.signatures)
+    for images in (torch.zeros(2, 3, PX, PX), torch.zeros(1, 3, PX, PX, dtype=torch.uint8)):
+        eyes(images.contiguous(memory_format=torch.channels_last))
+    assert known and labels.signatures == known
+
+
 def tokens_of(count: int, seed: int = 0) -> torch.Tensor:
     """Random things of two cameras `(2, 2, 6, d)`, of which so many are there."""
     tokens = torch.randn(2, 2, 6, WIDTH + 2, generator=torch.Generator().manual_seed(seed))

@@ -10,7 +10,7 @@ from trace_memory_ros.files.strict import ConfigError, require_int
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.placed import EDGE, WHERE
-from trace_memory_ros.vision.regions import COLOURS, WIDTH, things
+from trace_memory_ros.vision.regions import COLOURS, WIDTH, labels, things
 
 
 class ThingsBackbone(VisualBackbone):
@@ -30,6 +30,8 @@ class ThingsBackbone(VisualBackbone):
     def __init__(self, config: BackboneConfig, px: int) -> None:
         super().__init__(config, px)
         self._take(**config.options)
+        # Compiled now, in a second or two, and not at a robot's first tick.
+        labels(np.zeros((1, 1, COLOURS), np.float32))
 
     def _take(self, most_things: int = 24, least_px: int = 6, most_px: int = 48, colourful: float = 0.3) -> None:
         for name, value in (("most_things", most_things), ("least_px", least_px), ("most_px", most_px)):
