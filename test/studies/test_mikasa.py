@@ -36,9 +36,11 @@ def small(sight: Sight) -> Recipe:
 
 
 def shown(seed: int, tick: int) -> Seen:
-    """Grey pictures that are the same until the choices come, and a hand that points down."""
+    """A red square on grey, the same until the choices come, and a hand that points down."""
     rng = np.random.default_rng([seed, max(tick, ASKED)])
     pictures = {name: np.full((PX, PX, 3), rng.integers(256), np.uint8) for name in CAMERAS}
+    for picture in pictures.values():
+        picture[40:52, 60:72] = (220, 20, 30)
     proprio = np.array([0.1, 0.01 * tick, 0.3, np.pi - 0.1 if tick % 2 else 0.1 - np.pi, 0.0, 0.0, 0.04])
     return Seen(pictures, proprio.astype(np.float32))
 

@@ -309,8 +309,10 @@ def _calibrate_eyes(agent: Agent, builder: BatchBuilder, ticks: int = 6) -> None
     own = not config.shared and isinstance(trunk, ImageTokens) and (trunk.stages.placed or trunk.salience is not None)
     if not (looks or own):
         return
-    # What is usual takes more of them than what is standard.
-    chosen = builder.data.episodes[: 32 if config.pooling == "salience" or own else 8]
+    # What is usual takes more of them than what is standard, and so does what is shown briefly and is all there is.
+    placed = agent.encoder.vision.placed
+    chosen = builder.data.episodes[: 32 if config.pooling == "salience" or own or placed else 8]
+    ticks = 4 * ticks if placed else ticks
     reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]
     batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=own)
     if isinstance(pool, Pool) and looks:
