@@ -42,6 +42,10 @@ ENSEMBLE_DECAY = -1.0
 """The newest chunk counts most: those from before the choices were shown know nothing of them."""
 FIRST = MemoryFirst(clock_factors=(1.0,), delay_factors=(), stage_steps=1200, attempts=1)
 """No curriculum on the delay: it is two to ten writes long, shorter than what the usual one begins with."""
+FOUND_AGAIN = replace(FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0)
+"""For eyes by which what was shown is found among the choices. Some reads are late: the memory goes on writing while
+the hand is on its way. Noise of one standard deviation over states: where the hand stands before it moves is each
+recording's own."""
 RECIPE = Recipe(memory_first=FIRST, shares=ReadShares(near_branch=0.4, apart=0.2, start=0.1), branch_reach=15)
 """The product's, but for what follows from episodes of 25 ticks."""
 
@@ -80,11 +84,7 @@ SIGHTS = {
         BackboneSection("cells", options={"cell_px": 1}),
         replace(
             RECIPE,
-            # Some reads are late: the memory goes on writing while the hand is on its way. Noise of one standard
-            # deviation over states: where the hand stands before it moves is each recording's own.
-            memory_first=replace(
-                FIRST, batch_pairs=24, reads=3, shares=ReadShares(near_branch=0.6), state_noise_times=20.0
-            ),
+            memory_first=FOUND_AGAIN,
             answer_weight=3.0,
             memory_rate=0.1,
             augmentation=Augmentation(hue=1.0, shift_px=0),
@@ -99,16 +99,7 @@ SIGHTS = {
         replace(
             RECIPE,
             # Things are told apart better and better long after 19 of 20 training decisions are right.
-            memory_first=replace(
-                FIRST,
-                batch_pairs=24,
-                reads=3,
-                shares=ReadShares(near_branch=0.6),
-                state_noise_times=20.0,
-                check_steps=125,
-                check_pairs=40,
-                enough=0.98,
-            ),
+            memory_first=replace(FOUND_AGAIN, check_steps=125, check_pairs=40, enough=0.98),
             answer_weight=3.0,
             recognition_weight=1.0,
             memory_rate=0.1,

@@ -73,14 +73,13 @@ class Places(nn.Module):
 
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
-        seen, grid, drawn = self._norm[0](tokens), self.grid, tokens.new_zeros(())
-        if self.placed:
-            seen, grid = apart(seen)[0], apart(tokens)[1]
+        seen, drawn = self._looks(tokens), tokens.new_zeros(())
+        grid = apart(tokens)[1] if self.placed else self.grid
         if (salience := self._salience[0]) is not None:
             unusual, places = salience(seen)
             seen, grid = at(seen, places), grid[places]
             drawn = self.gain * unusual[..., None, :]
-        key = self.key(seen).unflatten(-1, (HEADS, KEY))
+        key = self._keys(seen)
         # Keys are many and wide: the products are divided by their lengths, not they themselves.
         lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
         alike = torch.einsum("nchd,nckhd->nchk", self.queries(asked), key) / lengths
@@ -95,6 +94,13 @@ class Places(nn.Module):
 
     def keys(self, things: Tensor) -> Tensor:
         """Each head's of tokens `(..., d)`, of length 1 `(..., heads, KEY)`."""
-        seen = self._norm[0](things)
-        key = self.key(apart(seen)[0] if self.placed else seen).unflatten(-1, (HEADS, KEY))
-        return nn.functional.normalize(key, dim=-1)
+        return nn.functional.normalize(self._keys(self._looks(things)), dim=-1)
+
+    def _looks(self, tokens: Tensor) -> Tensor:
+        """Standardised tokens, without where they say that they are."""
+        seen: Tensor = self._norm[0](tokens)
+        return apart(seen)[0] if self.placed else seen
+
+    def _keys(self, looks: Tensor) -> Tensor:
+        keys: Tensor = self.key(looks).unflatten(-1, (HEADS, KEY))
+        return keys

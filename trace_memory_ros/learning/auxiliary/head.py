@@ -79,8 +79,7 @@ class AuxiliaryHead(nn.Module):
         if batch.answers is not None:
             own["answer"] = answer_loss(self.head["answer"](told), batch.answers.flatten())
         if self.recognises and isinstance(places := self.head["places"], Places):
-            asked = torch.cat([readout.vector, readout.address], dim=-1)
-            own["recognition"] = recognition_loss(places, asked, batch, self.agent.look(batch.writes))
+            own["recognition"] = recognition_loss(places, _asked(readout), batch, self.agent.look(batch.writes))
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
             own["future"] = future.loss(self._known(batch, readout), batch.future.flatten(0, 1))
         return losses | shared(own, batch.valid.flatten(0, 1), self.agent.group)
@@ -102,13 +101,17 @@ class AuxiliaryHead(nn.Module):
         """What is known at the reads `(B * R, w)`, and where in the present that lies which the readout asks for."""
         known = self._known(batch, readout)
         if looked is not None:
-            asked = torch.cat([readout.vector, readout.address], dim=-1)
-            known = torch.cat([known, self.head["places"](asked, looked.flatten().tokens)], dim=-1)
+            known = torch.cat([known, self.head["places"](_asked(readout), looked.flatten().tokens)], dim=-1)
         return known
 
     def _chunks(self, batch: EpisodeBatch, told: Tensor) -> Tensor:
         chunks: Tensor = self.head["chunk"](told)
         return chunks.reshape(*batch.last_write.shape, *self.shape)
+
+
+def _asked(readout: Readout) -> Tensor:
+    """What places are asked with."""
+    return torch.cat([readout.vector, readout.address], dim=-1)
 
 
 def answer_loss(logits: Tensor, answers: Tensor) -> Tensor:

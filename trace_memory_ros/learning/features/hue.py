@@ -32,11 +32,12 @@ def turned_features(features: Features, matrices: Tensor, mask: Tensor, colours:
     first = features.tokens[..., :colours]
     some = there(features.tokens) & mask[..., None, None]
     count = some.flatten(1).sum(dim=1).clamp_min(1)[:, None]
-    middle = ((first * some[..., None]).flatten(1, -2).sum(dim=1) / count)[:, None, None, None]
+    middle = (first * some[..., None]).flatten(1, -2).sum(dim=1) / count
 
     def turn(seen: Features) -> Features:
         colour, rest = seen.tokens[..., :colours], seen.tokens[..., colours:]
-        other = torch.einsum("bij,btckj->btcki", matrices, colour - middle) + middle
+        # As pictures of a pixel a token.
+        other = turned(colour.mT[..., None], matrices, middle)[..., 0].mT
         tokens = torch.cat([torch.where(there(seen.tokens)[..., None], other, colour), rest], dim=-1)
         return Features(tokens, tokens.mean(dim=-2))
 
