@@ -178,8 +178,8 @@ def _builder(design: Design, training: EpisodeSet, state: Standardiser) -> Batch
 
 
 def with_features(data: Data, design: Design, strength: Augmentation, folder: Path) -> Data:
-    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen
-    or has no weights that a turn of colours would change.
+    """Batches of features that are kept in `folder`, in place of images, where the memory's backbone is frozen,
+    or gives what is kept as it is and a turn of colours changes afterwards.
 
     Those of a backbone that is the policy's too serve both, where both look at the same part of them. Otherwise, and
     where it is trained, `data` as it is.
