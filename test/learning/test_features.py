@@ -94,6 +94,16 @@ def test_other_pixels_weights_and_views_are_other_files(backbone: VisualBackbone
     assert caches[2].computed == 2 + 3
 
 
+def test_what_other_code_made_is_not_used(
+    backbone: VisualBackbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FeatureCache(tmp_path, backbone, True).features(cameras(), np.arange(4))
+    monkeypatch.setattr(type(backbone), "revision", 1)
+    later = FeatureCache(tmp_path, backbone, True)
+    later.features(cameras(), np.arange(4))
+    assert later.computed == 2 + 4
+
+
 def test_a_view_is_the_same_perturbation_every_time() -> None:
     images, rows = np.asarray(cameras()["fast"].pixels), np.arange(6)
     assert seen(images, rows, 0, 0, Augmentation()) is images

@@ -35,7 +35,8 @@ class VisualBackbone(nn.Module):
     """Images `(N, 3, h, w)`, uint8 or float in 0..1, to `Features`; normalisation and resizing belong to it.
 
     config: what it was built from. px: side of the images that it is made for; others may work. width: d. colours: how
-    many of a token's first numbers are a colour. placed: whether its last two say where it is (`placed.py`). Always in
+    many of a token's first numbers are a colour. placed: whether its last two say where it is (`placed.py`). revision:
+    goes up when its code gives the same pixels other features, so that those kept are computed anew. Always in
     evaluation mode, since what a batch norm has averaged is part of the weights: features of an image depend on that
     image alone. The same weights and pixels give the same features in training and live. one_look: what another
     backbone of the same weights has just seen, where `one_look.share` was called.
@@ -44,6 +45,7 @@ class VisualBackbone(nn.Module):
     width: int
     colours: int = 0
     placed: bool = False
+    revision: int = 0
 
     def __init__(self, config: BackboneConfig, px: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a frozen backbone makes of episodes' images, found again by their pixels, the view and the weights."""
+"""What a frozen backbone makes of episodes' images, found again by pixels, view, weights and code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.observation.frames import Cameras, Frames
 from trace_memory_ros.vision.base import Features, VisualBackbone, features_of
 
-FORMAT = 2
+FORMAT = 3
 KEY_FILE = "features.json"
 TOGETHER = 4
 """Images in a pass; on a CPU more of them take longer each, since their activations leave its cache."""
@@ -30,7 +30,7 @@ _STEP = 2**22
 class FeatureCache:
     """Kept features of one frozen backbone: tokens, or only what is pooled, of any episode's frames.
 
-    folder: of all caches; this one's is a folder in it by weights, image size, and strength of the views. views: how
+    folder: of all caches; this one's is a folder in it by the backbone's config and revision. views: how
     many perturbed ones training draws from. An image is computed when a batch first asks for it, and never twice,
     however many ticks hold it. Raises ValueError for a backbone that is trained.
     """
@@ -50,7 +50,8 @@ class FeatureCache:
         self.strength = strength or Augmentation()
         self.computed = 0
         self._lock = Lock()
-        self._key = {"format": FORMAT, "backbone": backbone.config.to_dict(), "tokens": tokens}
+        code = {"format": FORMAT, "revision": backbone.revision}
+        self._key = {**code, "backbone": backbone.config.to_dict(), "tokens": tokens}
         self.folder = folder / f"{backbone.config.name.replace(':', '_').replace('/', '_')}-{_digest(self._key)}"
         self._files: dict[tuple[int, int, int], FeatureFile] = {}
         # Pixels are kept beside their names: an id counts only for as long as its object lives.
