@@ -174,7 +174,7 @@ def simplest(errors: Sequence[float]) -> int:
     """Which of errors, the simplest candidate's first, gains nearly all that the best gains over the first.
 
     Above `NO_ERROR` an error falls to no floor that is known, so that a share of it says little; and of two that
-    imitate alike, the one that has less to go by was seen to drive better (docs/explanation/worlds.md).
+    imitate alike, the one that has less to go by was seen to drive better (docs/explanation/worlds/popgym.md).
     """
     gains = [errors[0] - error for error in errors]
     if max(gains) <= NOTHING * errors[0]:
