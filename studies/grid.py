@@ -127,6 +127,10 @@ class Plan:
         """Plain content that a training depends on besides task, row and seed."""
         raise NotImplementedError
 
+    def settings(self) -> Figures:
+        """What figures depend on besides the training."""
+        raise NotImplementedError
+
     def stores(self, task: str, row: str) -> list[Store]:
         """Results of a row of a task, a store a seed."""
         return [Store(self.run_folder(Run(task, row, seed))) for seed in self.seeds]

@@ -14,6 +14,7 @@ import torch
 from rich.table import Table
 
 from studies import options
+from studies.auto import take
 from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.scenes import LAPS, with_laps
@@ -29,7 +30,6 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
-from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import AUTO, LADDER
@@ -146,7 +146,7 @@ def run(
 
 def carry_out(plan: TasksPlan, run: Run, store: Store) -> str:
     """Train and measure one run, unless its figures are kept; returns words about it."""
-    measured = {ORACLE: drive, AUTO: take}.get(run.row, measure)
+    measured = {ORACLE: drive, AUTO: choose}.get(run.row, measure)
     figures = store.get("figures", plan.settings(), lambda: measured(plan, run))
     right = [verdict for episode in figures["right"] for verdict in episode if verdict is not None]
     return f"{sum(right)} of {len(right)} decisions right"
@@ -164,18 +164,9 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
     return {"right": right, "steps": 0}
 
 
-def take(plan: TasksPlan, run: Run) -> Figures:
-    """The figures of the candidate that `auto` takes; those that have none yet are trained, the simplest first."""
-    found: dict[str, Figures] = {}
-
-    def trial(candidate: Candidate) -> Trial:
-        one = replace(run, row=candidate.memory)
-        store = Store(plan.run_folder(one))
-        found[one.row] = store.get("figures", plan.settings(), lambda: measure(plan, one))
-        return Trial.from_plain(found[one.row]["trial"])
-
-    taken = select([Candidate(name) for name in LADDER], trial).chosen.memory
-    return {**found[taken], "taken": taken}
+def choose(plan: TasksPlan, run: Run) -> Figures:
+    """The figures of the candidate that `auto` takes."""
+    return take(plan, run, partial(measure, plan))
 
 
 def measure(plan: TasksPlan, run: Run) -> Figures:

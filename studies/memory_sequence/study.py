@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -12,6 +13,7 @@ import numpy as np
 from rich.table import Table
 
 from studies import options
+from studies.auto import take
 from studies.grid import Figures, Plan, Run, Store, do, parts
 from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
@@ -26,16 +28,20 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import StatePath, TrainingSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
-from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
+from trace_memory_ros.learning.decisions.branch_accuracy import branch_accuracy, decisions_right
+from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.statistics import bootstrap_interval
 from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
 TASK = "sequence"
-SCHEMA = 3
+CHOICES = (*ROWS, AUTO)
+"""`auto` is what `trace-memory train` would take by the validation pairs, also after the lessons' longest delay."""
+SCHEMA = 4
 FIRST_SEED = FIRST_EVALUATION_SEED + 500
 """Of the columns' scenes, by which no recipe was chosen."""
 
@@ -80,7 +86,9 @@ class SequencePlan(Plan):
     lessons: tuple[Lesson, ...]
 
     def trained_by(self, run: Run) -> object:
-        """Mechanism, recipe and lessons."""
+        """Mechanism, recipe and lessons; of `auto` those of its candidates."""
+        if run.row == AUTO:
+            return [self.trained_by(replace(run, row=name)) for name in LADDER]
         design = row_design(run.row)
         lessons = [asdict(lesson) for lesson in self.lessons]
         mechanism = [design.memory, dict(design.options), design.depth, str(design.window)]
@@ -93,14 +101,14 @@ class SequencePlan(Plan):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Rows, and those of a grid."""
-    options.add_names(parser, "--rows", ROWS, "rows")
+    options.add_names(parser, "--rows", CHOICES, "rows")
     options.add_grid(parser, workers=1)
 
 
 def run(
     out_dir: Path,
     quick: bool,
-    rows: tuple[str, ...] = tuple(ROWS),
+    rows: tuple[str, ...] = CHOICES,
     seeds: int = 3,
     workers: int = 1,
     report: bool = False,
@@ -121,7 +129,9 @@ def run(
     plan = quick_plan(plan) if quick else plan
     if not report:
         _render_all(plan)
-        do(partial(carry_out, plan), plan.runs(), plan.run_folder, workers)
+        for chosen in (False, True):
+            jobs = [run for run in plan.runs() if (run.row == AUTO) == chosen]
+            do(partial(carry_out, plan), jobs, plan.run_folder, workers)
     failed = {f"{row} seed {seed}": why for row in plan.rows for seed, why in plan.failures(TASK, row).items()}
     return {
         "seeds": len(plan.seeds),
@@ -148,27 +158,32 @@ def quick_plan(plan: SequencePlan) -> SequencePlan:
 
 def carry_out(plan: SequencePlan, run: Run, store: Store) -> str:
     """Train and measure one row and seed, unless its figures are kept; returns words about it."""
-    figures = store.get("figures", plan.settings(), lambda: measure(plan, run.row, run.seed))
+    of_one = partial(measure, plan)
+    measured = partial(take, plan, run, of_one) if run.row == AUTO else partial(of_one, run)
+    figures = store.get("figures", plan.settings(), measured)
     return ", ".join(f"{label} {np.mean(np.concatenate(d)):.2f}" for label, d in figures["right"].items())
 
 
-def measure(plan: SequencePlan, row: str, seed: int) -> Figures:
+def measure(plan: SequencePlan, run: Run) -> Figures:
     """Right decisions, 0 or 1, of each episode of each column, after a training on mixed sequences."""
-    design = row_design(row)
+    design = row_design(run.row)
     training, validation, columns = _builders(plan, design.depth, design.window)
-    agent = new_agent(design, Data(training, validation, None), seed)
+    agent = new_agent(design, Data(training, validation, None), run.seed)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
     lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS
-    model = train(agent, training, validation, plan.recipe, lessons, seed, log.append).eval()
+    model = train(agent, training, validation, plan.recipe, lessons, run.seed, log.append).eval()
     for column, builder in zip(plan.columns, columns, strict=True):
         right[column.label] = [
             episode.int().tolist()
             for pair in range(builder.data.pairs)
             for episode in decisions_right(model, builder, pair)
         ]
+    longest = max(lesson.delay for lesson in plan.lessons)
+    judged, later = (branch_accuracy(model, builder) for builder in (validation, validation.delayed(longest)))
     return {
         "right": right,
+        "trial": Trial(log[-1].train_branch_accuracy, judged, later).to_plain(),
         "steps": log[-1].step,
         "train_accuracy": plain_accuracy(log[-1].train_branch_accuracy),
         "validation_accuracy": plain_accuracy(log[-1].validation_branch_accuracy),
@@ -247,7 +262,7 @@ def figures_of(plan: SequencePlan, row: str) -> Figures:
             "all_in_order": float(np.mean([all(episode) for episode in episodes])),
             "per_seed": [float(np.mean([np.mean(e) for e in figures["right"][column.label]])) for figures in runs],
         }
-    return out
+    return out | ({"taken": dict(Counter(one["taken"] for one in runs))} if row == AUTO else {})
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:
@@ -258,5 +273,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
         for row, found in figures["rows"].items()
     )
     yield table("share of right decisions, chance 0.50", ("memory", *columns, "runs"), rows)
+    for name, seeds in figures["rows"].get(AUTO, {}).get("taken", {}).items():
+        yield f"auto took {name} ({seeds})"
     for run, reason in figures["failed"].items():
         yield f"{run}: {reason}"

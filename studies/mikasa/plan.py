@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from studies.auto import taken
 from studies.grid import HERE, Figures, Run, Store, digest, do
 from studies.mikasa.client import MikasaWorld, recorded
 from studies.mikasa.closed_loop import ClosedLoop
@@ -21,7 +22,7 @@ from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
-from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
+from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.fit import KEPT, fit, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
@@ -176,12 +177,8 @@ def chosen(plan: MikasaPlan, task: str, seed: int) -> str | None:
     """Which row's memory `auto` would take, by validation demonstrations; None while a candidate lacks its trial."""
     runs = {row: plan.store(Run(task, row, seed)).read("memory_first") for row in LADDER if row in plan.rows}
     trials = {row: Trial.from_plain(found["trial"]) for row, found in runs.items() if found}
-
-    def trial(candidate: Candidate) -> Trial:
-        return trials[candidate.memory]
-
     try:
-        return select([Candidate(name) for name in LADDER], trial).chosen.memory
+        return taken(trials.__getitem__)
     except KeyError:
         return None
 

@@ -9,6 +9,8 @@ import pytest
 from studies.grid import Run, Store
 from studies.memory_sequence import study as bench
 from trace_memory_ros.arm.demonstrations import collect
+from trace_memory_ros.learning.decisions.candidates import Trial
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.observation.config import default_arm
 
 PLAN = bench.SequencePlan(
@@ -54,6 +56,22 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     assert found[first]["per_seed"] == [0.75, 1.0]
     assert found[second]["decisions"] == 0.0
     assert bench.figures_of(plan, "none") == {"runs": 0}
+
+
+def test_auto_is_what_the_validation_pairs_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_validation = {"none": 4, "first_frame": 5, "gru": 8, "gru+cache": 10}
+
+    def measure(plan: bench.SequencePlan, run: Run) -> dict[str, object]:
+        trial = Trial(None, Accuracy.of(on_validation[run.row], 10))
+        right = {column.label: [[int(run.row == "gru+cache")]] for column in plan.columns}
+        return {"right": right, "trial": trial.to_plain(), "memory_parameters": 1, "state_bytes": 1}
+
+    monkeypatch.setattr(bench, "measure", measure)
+    monkeypatch.setattr(bench, "_render_all", lambda plan: None)
+    figures = bench.run(tmp_path, False, rows=("gru", "auto"), seeds=2, workers=0)
+    shares = {row: found["6 cues"]["per_seed"] for row, found in figures["rows"].items()}
+    assert shares == {"gru": [0.0, 0.0], "auto": [1.0, 1.0]}
+    assert list(bench.tables(figures))[1:] == ["auto took gru+cache (2)"]
 
 
 def test_figures_of_another_plan_do_not_count(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""Which row of a table `--memory auto` would take, by trials on scenes that the table does not report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from studies.grid import Figures, Plan, Run, Store
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
+from trace_memory_ros.learning.sizes import LADDER
+
+
+def taken(trial_of: Callable[[str], Trial]) -> str:
+    """The candidate that `auto` takes, their trials asked for the simplest first, until one decides all rightly."""
+    return select([Candidate(name) for name in LADDER], lambda candidate: trial_of(candidate.memory)).chosen.memory
+
+
+def take(plan: Plan, run: Run, measure: Callable[[Run], Figures]) -> Figures:
+    """The figures of the candidate that `auto` takes in place of `run`; those that have none yet are measured.
+
+    measure: figures of a run, with its `trial`.
+    """
+    found: dict[str, Figures] = {}
+
+    def trial_of(row: str) -> Trial:
+        one = replace(run, row=row)
+        found[row] = Store(plan.run_folder(one)).get("figures", plan.settings(), lambda: measure(one))
+        return Trial.from_plain(found[row]["trial"])
+
+    row = taken(trial_of)
+    return {**found[row], "taken": row}
