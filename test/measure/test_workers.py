@@ -8,7 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-PROGRAM = """
+import pytest
+
+JOBS = """
 import os, pathlib, sys, time
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from trace_memory_ros.measure.workers import do_all
@@ -20,11 +22,28 @@ def work(place):
 if __name__ == "__main__":
     do_all(work, sys.argv[1:], 2, print)
 """
+BAGS = """
+import os, pathlib, sys, time
+from studies.tiny_bags import RECORDING
+from trace_memory_ros.bags.cache import load_episodes
+
+class Slow:
+    def key(self, path, recording, cache_dir):
+        return path.name
+
+    def decode(self, path, recording):
+        path.write_text(str(os.getpid()))
+        time.sleep(600)
+
+if __name__ == "__main__":
+    load_episodes(sys.argv[1:], RECORDING, pathlib.Path(__file__).parent / "cache", 2, source=Slow())
+"""
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [JOBS, BAGS], ids=["jobs", "bags"])
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path, lines: str) -> None:
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+    program.write_text(lines)
     places = [tmp_path / "first", tmp_path / "second"]
     parent = subprocess.Popen([sys.executable, str(program), *map(str, places)])
     deadline = time.monotonic() + 60

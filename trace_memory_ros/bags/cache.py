@@ -23,6 +23,7 @@ from trace_memory_ros.bags.layout import METADATA, layout_of
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
+from trace_memory_ros.files.parent import end_with_parent
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
 
@@ -143,7 +144,7 @@ def _in_processes(
     """Verdicts of those bags whose processes lived."""
     # Not forked: threads of numerical libraries do not survive that.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(bags)), context) as pool:
+    with ProcessPoolExecutor(min(workers, len(bags)), context, end_with_parent) as pool:
         futures = {pool.submit(_decode_into, bag, recording, cache_dir, source): bag for bag in bags}
         for future in as_completed(futures):
             try:

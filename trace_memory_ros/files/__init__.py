@@ -1,1 +1,1 @@
-"""Files of plain data: read strictly, written in one move."""
+"""What every room may use: plain data read strictly, files written in one move, processes that end in time."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
+
+from trace_memory_ros.files.parent import end_with_parent
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -45,20 +46,14 @@ def reason_of(error: BaseException) -> str:
 def start_worker() -> None:
     """One thread per worker, for torch and for a software renderer: more would only wait for one another.
 
-    A worker ends with the process that started it, however that went, rather than finish its job for nobody.
-    torch itself is not imported, which takes seconds and which not every job needs.
+    A worker ends with the process that started it. torch itself is not imported, which takes seconds and which not
+    every job needs.
     """
     os.environ.setdefault("LP_NUM_THREADS", "0")
     os.environ["OMP_NUM_THREADS"] = "1"
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()
 
 
 def _attempt(
