@@ -33,6 +33,8 @@ ROWS = {
 }
 """Row -> registry name of its mechanism."""
 WINDOWED = ("trace+window",)
+GATED = {"aura": {"rho": 0.5}, "gru+gate": {"rho": 0.5}}
+"""A gate may write at half of an episode's three updates: the usual target, 0.15 of them, is less than one write."""
 DEPTH = 2
 CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
 """As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
@@ -113,7 +115,7 @@ SIGHTS = {
 def design_of(row: str, sight: Sight) -> Design:
     """The design behind a row's name, with these eyes."""
     memory = ROWS[row]
-    options = memory_options(memory)
+    options = memory_options(memory) | GATED.get(row, {})
     addressed = small_memory(memory, options).uses_signature
     design = Design(
         memory=memory,

@@ -17,7 +17,7 @@ from studies.mikasa.expert import ABOVE, ARC_MIDDLE, disturbed, nth_along_arc, t
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
 from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
-from studies.mikasa.rows import ROWS, SIGHTS, Sight, design_of
+from studies.mikasa.rows import GATED, ROWS, SIGHTS, Sight, design_of
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.recipe import Recipe
@@ -26,6 +26,7 @@ from trace_memory_ros.observation.config import ObservationConfig
 
 ROOT = Path(__file__).parents[2]
 TASK = "RememberColor3"
+SHORTEST_TICKS = 25
 TICKS, CUE_GONE, ASKED = 12, 2, 4
 TOKENS = SIGHTS["tokens"]
 
@@ -172,6 +173,13 @@ def test_rows_differ_in_their_memory_alone(row: str, eyes: str) -> None:
     design, other = (design_of(one, SIGHTS[eyes]) for one in (row, "gru"))
     as_other = {name: getattr(other, name) for name in ("memory", "options", "depth", "window")}
     assert replace(design, **as_other) == other
+
+
+@pytest.mark.parametrize("row", GATED)
+def test_a_gate_may_write_once_in_the_shortest_episode(row: str) -> None:
+    design = design_of(row, SIGHTS["things"])
+    updates = -(-SHORTEST_TICKS // design.clock.to_dict()["n"])
+    assert updates * design.options["rho"] >= 1
 
 
 def plan_of(folder: Path, sight: Sight = TOKENS, **changes) -> MikasaPlan:
