@@ -33,6 +33,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 COMMANDS = {
     "train bags": ["train", "BAGS", "--config", "CONFIG", "--cache", "CACHE", "--out", "OUT"],
     "train a task": ["train", "origin", "--demos", "CACHE", "--out", "OUT"],
+    "bags things": ["bags", "things", "BAGS", "--config", "CONFIG", "--cache", "CACHE", "--out", "OUT"],
     "sweep": ["sweep", "SWEEP", "--out", "OUT"],
     "evaluate bags": ["evaluate", "BAGS", "--checkpoint", "CHECKPOINT", "--cache", "CACHE", "--out", "OUT"],
     "evaluate a task": ["evaluate", "origin", "CHECKPOINT", "--out", "OUT"],

@@ -101,7 +101,10 @@ def test_things_are_regions_by_the_definition(seed: int) -> None:
         if len(region) >= least and max(np.ptp(np.array(region), axis=0) + 1) <= most
     ]
     kept = [one for one in kept if max(one[:3]) - min(one[:3]) >= colourful]
-    middles, tokens = things(image, least, most, colourful)
+    middles, tokens, of = things(image, least, most, colourful)
+    assert np.bincount(of[of >= 0]).tolist() == (tokens[:, COLOURS] ** 2 * most**2).round().astype(int).tolist()
+    for number, (down, right) in enumerate(middles):
+        np.testing.assert_allclose(np.argwhere(of == number).mean(axis=0), (down, right))
     assert len(kept) > 2 and tokens.shape == (len(kept), WIDTH)
     assert (np.diff(tokens[:, COLOURS]) <= 0).all(), "the largest first"
     both = np.concatenate([tokens, middles], axis=1)

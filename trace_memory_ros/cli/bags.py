@@ -10,6 +10,7 @@ from trace_memory_ros.cli.bags_convert import add_parser as add_convert
 from trace_memory_ros.cli.bags_lerobot import DATASET, inspect_dataset
 from trace_memory_ros.cli.bags_lerobot import add_parsers as add_lerobot
 from trace_memory_ros.cli.bags_moments import add_parser as add_moments
+from trace_memory_ros.cli.bags_things import add_parser as add_things
 
 if TYPE_CHECKING:
     from trace_memory_ros.bags.episode import BagEpisode
@@ -33,6 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     checking.add_argument("--config", type=Path, help="recording configuration (default: proposed from each bag)")
     checking.set_defaults(run=check)
     add_moments(actions)
+    add_things(actions)
     add_convert(actions)
     add_lerobot(actions)
 

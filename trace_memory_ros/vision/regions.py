@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -63,9 +63,18 @@ def labels(image: Floats) -> NDArray[np.int64]:
     return parents
 
 
-def things(image: Floats, least: int, most: int, colourful: float) -> tuple[NDArray[np.float64], Floats]:
-    """Regions of `(h, w, 3)` of `least` pixels or more, at most `most` wide and tall: middles `(n, 2)`, down and right
-    in pixels, and what they look like `(n, WIDTH)`, the largest first.
+class Things(NamedTuple):
+    """Of a picture `(h, w, 3)`, the largest first. middles `(n, 2)`: down and right, in pixels. looks `(n, WIDTH)`.
+    of `(h, w)`: which of them each pixel is of, -1 for none.
+    """
+
+    middles: NDArray[np.float64]
+    looks: Floats
+    of: NDArray[np.int64]
+
+
+def things(image: Floats, least: int, most: int, colourful: float) -> Things:
+    """Regions of `(h, w, 3)` of `least` pixels or more, at most `most` wide and tall.
 
     colourful: by how much the brightest of a thing's three colours is above the darkest; less is grey.
     """
@@ -84,7 +93,9 @@ def things(image: Floats, least: int, most: int, colourful: float) -> tuple[NDAr
     colours = _sums(of, image.reshape(-1, COLOURS)[pixels], len(small)) / count[:, None]
     outlines = _outlines(of, where - middles[of], count, sides.prod(axis=1)) / np.array([most] + [1] * (OUTLINE - 1))
     kept = (sides.max(axis=1, initial=0) <= most) & (np.ptp(colours, axis=1) >= colourful)
-    return middles[kept], np.concatenate([colours, outlines], axis=1)[kept].astype(np.float32)
+    looks = np.concatenate([colours, outlines], axis=1)[kept].astype(np.float32)
+    number[small] = np.where(kept, np.cumsum(kept) - 1, -1)
+    return Things(middles[kept], looks, number[region].reshape(image.shape[:2]))
 
 
 def _sums(of: NDArray[np.int64], values: NDArray[Any], count: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from trace_memory_ros.files.strict import ConfigError, require_int
 from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.placed import EDGE, WHERE
-from trace_memory_ros.vision.regions import COLOURS, WIDTH, labels, things
+from trace_memory_ros.vision.regions import COLOURS, WIDTH, Floats, Things, labels, things
 
 
 class ThingsBackbone(VisualBackbone):
@@ -48,9 +48,13 @@ class ThingsBackbone(VisualBackbone):
         tokens = torch.zeros(len(images), self.most_things, self.width)
         sides = np.maximum(np.array(images.shape[-2:]) - 1, 1)
         for each, image in zip(tokens, images.movedim(1, -1).cpu().contiguous().numpy(), strict=True):
-            middles, found = things(image, self.least_px, self.most_px, self.colourful)
-            where = EDGE * (2.0 * middles / sides - 1.0)
-            whole = np.concatenate([found, where], axis=1)[: self.most_things]
+            found = self.things(image)
+            where = EDGE * (2.0 * found.middles / sides - 1.0)
+            whole = np.concatenate([found.looks, where], axis=1)[: self.most_things]
             each[: len(whole)] = torch.from_numpy(whole)
         tokens = tokens.to(images)
         return Features(tokens, tokens.mean(dim=1))
+
+    def things(self, image: Floats) -> Things:
+        """All things of a picture `(h, w, 3)` in 0..1; the first `most_things` become tokens."""
+        return things(image, self.least_px, self.most_px, self.colourful)
