@@ -11,6 +11,7 @@ from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
+from trace_memory_ros.learning.engine import optimise
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
@@ -136,6 +137,28 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change() -> None:
     with pytest.raises(FloatingPointError, match="loss is nan at step 0"):
         trainer.run(lambda _: None, every=1)
     assert torch.equal(before, agent.policy.queries)
+
+
+def test_a_step_whose_gradient_is_not_finite_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, trainer = _start("gru")
+    seen: list[torch.Tensor] = []
+
+    def second_overflows(gradient: torch.Tensor) -> torch.Tensor:
+        seen.append(agent.policy.queries.detach().clone())
+        return gradient.fill_(float("inf")) if len(seen) == 2 else gradient
+
+    hook = agent.policy.head.bias.register_hook(second_overflows)
+    lines: list[Progress] = []
+    trainer.run(lines.append, every=1)
+    assert not torch.equal(seen[0], seen[1]) and torch.equal(seen[1], seen[2]) and not torch.equal(seen[2], seen[3])
+    assert all(torch.isfinite(weight).all() for weight in agent.parameters())
+    assert lines[-1].figures["overflows"] == 1
+    hook.remove()
+    monkeypatch.setattr(optimise, "MOST_OVERFLOWS", 3)
+    agent, trainer = _start("gru")
+    agent.policy.head.bias.register_hook(lambda gradient: gradient.fill_(float("inf")))
+    with pytest.raises(FloatingPointError, match="not finite in 3 steps on end, the last of them step 2"):
+        trainer.run(lambda _: None, every=1)
 
 
 def test_a_policy_is_adopted_but_for_its_adapter(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ from trace_memory_ros.learning.engine.stage_times import (
 from trace_memory_ros.learning.features.cache import draw_views
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 
+MOST_OVERFLOWS = 20
+"""Steps on end whose gradient is not finite, after which a training ends."""
+
 
 class Learner(Protocol):
     """A module that turns a batch into named, unweighted losses."""
@@ -131,6 +134,24 @@ def draw_batch(
     return sampling.augmented(sampling.build(sampling.draw(rng)), torch.device("cpu"))
 
 
+@dataclass
+class Overflows:
+    """Steps that were left out, since their gradient was not finite: in all, and on end until now."""
+
+    count: int = 0
+    on_end: int = 0
+
+    def note(self, finite: bool, step: int) -> None:
+        """Count a step. Raises FloatingPointError after `MOST_OVERFLOWS` on end."""
+        self.on_end = 0 if finite else self.on_end + 1
+        self.count += not finite
+        if self.on_end >= MOST_OVERFLOWS:
+            raise FloatingPointError(
+                f"the gradient is not finite in {self.on_end} steps on end, the last of them step {step}: lower the "
+                "learning rate, or look for values far off in these demonstrations"
+            )
+
+
 @dataclass(frozen=True)
 class Feed:
     """Makes the batches of a phase: drawn and built ahead, augmented on the device when their step has come."""
@@ -138,6 +159,7 @@ class Feed:
     hardware: Hardware = CPU
     group: Group = ALONE
     times: StageTimes = field(default_factory=StageTimes)
+    overflows: Overflows = field(default_factory=Overflows)
 
     def built(self, sampling: Sampling, seed: Sequence[int]) -> Built:
         """The batch that follows from `seed`, on the host; on any thread."""
@@ -156,7 +178,8 @@ class Feed:
 
     def figures(self, optimiser: torch.optim.Optimizer) -> dict[str, float]:
         """What a line of the log says of the steps before it."""
-        return {"learning_rate": optimiser.param_groups[0]["lr"], "ticks_per_s": self.times.ticks_per_s}
+        left_out = {"overflows": self.overflows.count} if self.overflows.count else {}
+        return {"learning_rate": optimiser.param_groups[0]["lr"], "ticks_per_s": self.times.ticks_per_s, **left_out}
 
     def given(self, sampling: Sampling, built: Built) -> EpisodeBatch:
         """The batch as the networks are given it."""
@@ -198,7 +221,9 @@ def descend(
 ) -> dict[str, float]:
     """One step down the weighted sum of `learner`'s losses; returns them.
 
-    Raises FloatingPointError, before anything is changed, when the sum is not finite, naming the batch's `episodes`.
+    A gradient that is not finite, as a long scan's may be where the loss is, would make every weight no number: that
+    step is left out and counted. Raises FloatingPointError, before anything is changed, when the sum is not finite,
+    naming the batch's `episodes`, and as `Overflows` does.
     """
     feed = feed or Feed()
     with feed.times.stage(FORWARD):
@@ -217,6 +242,8 @@ def descend(
         total.backward()
     with feed.times.stage(OPTIMISER):
         parameters = [p for group in optimiser.param_groups for p in group["params"]]
-        nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
-        optimiser.step()
+        finite = math.isfinite(nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip))
+        feed.overflows.note(finite, step)
+        if finite:
+            optimiser.step()
     return parts
