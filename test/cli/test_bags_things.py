@@ -57,6 +57,6 @@ def test_bags_are_drawn_and_empty_pictures_counted(tmp_path: Path, capsys: pytes
     drawn = cv2.imread(str(tmp_path / "out" / PICTURE))
     assert drawn.shape == (3 * (TILE_PX + CAPTION_PX + GAP_PX), 2 * 6 * (TILE_PX + GAP_PX), 3)
     assert main([*asked, "--px", "17"]) == 1
-    assert "--px = 17 is more than cameras keep" in capsys.readouterr().err
+    assert "--px = 17 is more than every camera keeps, 16: raise image_px in" in capsys.readouterr().err
     assert main([*asked, "--most-px", "4"]) == 0
     assert "nothing in 18 of 18 pictures" in capsys.readouterr().out

@@ -24,7 +24,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser("things", help="draw what of the pictures `--eyes things` would see")
     parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
-    parser.add_argument("--px", type=int, help="side of what is looked at, eyes.px (default: what the cameras keep)")
+    parser.add_argument("--px", type=int, help="side of what is looked at, eyes.px (default: what every camera keeps)")
     for name, kind in (("most-things", int), ("least-px", int), ("most-px", int), ("colourful", float)):
         parser.add_argument(f"--{name}", type=kind, help=f"eyes.options.{name.replace('-', '_')}")
     parser.add_argument("--episodes", type=int, default=4, help="episodes to look at, of the first bags (default: 4)")
@@ -66,12 +66,13 @@ def _eyes(args: argparse.Namespace, recording: RecordingConfig) -> ThingsBackbon
     from trace_memory_ros.vision.config import BackboneConfig
     from trace_memory_ros.vision.things import ThingsBackbone
 
-    kept = recording.observation.image_px
+    seen = recording.observation
+    kept = min(seen.px_of(name) for name in seen.camera_names)
     px = kept if args.px is None else args.px
     for name, value in (("--px", px), ("--episodes", args.episodes), ("--ticks", args.ticks)):
         require_int(value, name, 1)
     if px > kept:
-        raise ConfigError(f"--px = {px} is more than cameras keep: raise observation.image_px of {kept} in the config")
+        raise ConfigError(f"--px = {px} is more than every camera keeps, {kept}: raise image_px in {args.config}")
     names = ("most_things", "least_px", "most_px", "colourful")
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return ThingsBackbone(BackboneConfig("things", options=options), px)
