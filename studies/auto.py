@@ -1,18 +1,24 @@
-"""Which row of a table `--memory auto` would take, by trials on scenes that the table does not report."""
+"""The row of a table that `--memory auto` would take, by trials on scenes that the table does not report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from studies.grid import Figures, Plan, Run, Store
+from studies.grid import Figures, Plan, Run, Store, do
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, select
-from trace_memory_ros.learning.sizes import LADDER
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 
 
 def taken(trial_of: Callable[[str], Trial]) -> str:
     """The candidate that `auto` takes, their trials asked for the simplest first, until one decides all rightly."""
     return select([Candidate(name) for name in LADDER], lambda candidate: trial_of(candidate.memory)).chosen.memory
+
+
+def do_rows(measure: Callable[[Run, Store], str], plan: Plan, workers: int) -> None:
+    """Do every run of a plan, those of `auto` last, which take what its candidates have found."""
+    for last in (False, True):
+        do(measure, [run for run in plan.runs() if (run.row == AUTO) == last], plan.run_folder, workers)
 
 
 def take(plan: Plan, run: Run, measure: Callable[[Run], Figures]) -> Figures:

@@ -14,8 +14,8 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.auto import take
-from studies.grid import Figures, Plan, Run, Store, do, parts
+from studies.auto import do_rows, take
+from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.scenes import LAPS, with_laps
 from studies.tables import proportion, table
@@ -130,9 +130,8 @@ def run(
         out_dir=out_dir,
         demos=demos,
     )
-    for chosen in () if report else (False, True):
-        jobs = [run for run in plan.runs() if (run.row == AUTO) == chosen]
-        do(partial(carry_out, plan), jobs, plan.run_folder, workers)
+    if not report:
+        do_rows(partial(carry_out, plan), plan, workers)
     return {
         "seeds": len(plan.seeds),
         "training_scenes": scenes,

@@ -13,8 +13,8 @@ import numpy as np
 from rich.table import Table
 
 from studies import options
-from studies.auto import take
-from studies.grid import Figures, Plan, Run, Store, do, parts
+from studies.auto import do_rows, take
+from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
 from studies.memory_sequence.training import HEAD_LESSONS, LESSONS, RECIPE, Lesson, recombined, train
@@ -129,9 +129,7 @@ def run(
     plan = quick_plan(plan) if quick else plan
     if not report:
         _render_all(plan)
-        for chosen in (False, True):
-            jobs = [run for run in plan.runs() if (run.row == AUTO) == chosen]
-            do(partial(carry_out, plan), jobs, plan.run_folder, workers)
+        do_rows(partial(carry_out, plan), plan, workers)
     failed = {f"{row} seed {seed}": why for row in plan.rows for seed, why in plan.failures(TASK, row).items()}
     return {
         "seeds": len(plan.seeds),
