@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ def find_bags(folder: Path) -> list[Path]:
     if not found:
         raise BagFault(folder, "holds no bag", "folder", "give a folder of bags, or a bag")
     return found
+
+
+def bags_under(sources: Iterable[Path]) -> list[Path]:
+    """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
+    return list(dict.fromkeys(bag for source in sources for bag in find_bags(source)))
 
 
 def _single(bag: Path) -> BagLayout:

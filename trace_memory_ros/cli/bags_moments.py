@@ -83,10 +83,9 @@ def _decode(args: argparse.Namespace, recording: RecordingConfig) -> list[BagEpi
     """The bags' episodes; says what is wrong with bags."""
     from trace_memory_ros.bags.cache import load_episodes
     from trace_memory_ros.bags.episode import BagEpisode
-    from trace_memory_ros.bags.layout import find_bags
+    from trace_memory_ros.bags.layout import bags_under
 
-    bags = list(dict.fromkeys(bag for path in args.bags for bag in find_bags(path)))
-    results = load_episodes(bags, recording, args.cache, args.workers)
+    results = load_episodes(bags_under(args.bags), recording, args.cache, args.workers)
     for result in results:
         if not isinstance(result, BagEpisode):
             print(result)

@@ -82,10 +82,10 @@ def _some(args: argparse.Namespace, recording: RecordingConfig) -> list[BagEpiso
     """Usable episodes of the first bags, as many as are asked for; says what is wrong with bags."""
     from trace_memory_ros.bags.cache import load_episodes
     from trace_memory_ros.bags.episode import BagEpisode
-    from trace_memory_ros.bags.layout import find_bags
+    from trace_memory_ros.bags.layout import bags_under
 
     found: list[BagEpisode] = []
-    for bag in dict.fromkeys(bag for path in args.bags for bag in find_bags(path)):
+    for bag in bags_under(args.bags):
         for result in load_episodes([bag], recording, args.cache):
             if not isinstance(result, BagEpisode):
                 print(result)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.layout import find_bags
+from trace_memory_ros.bags.layout import bags_under
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.evaluation_file import write_evaluation
 from trace_memory_ros.evidence.evaluator import EvidenceSettings
@@ -67,11 +67,6 @@ def evaluate_from(args: argparse.Namespace) -> int:
         console.print(sentence, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(f"report {page}, figures {path}, evidence {evidence}", highlight=False, soft_wrap=True)
     return 0 if evaluation.episodes else 1
-
-
-def bags_under(sources: Sequence[Path]) -> list[Path]:
-    """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
-    return list(dict.fromkeys(bag for source in sources for bag in find_bags(source)))
 
 
 def _recording(config: Path | None, sources: Sequence[str]) -> RecordingConfig | None:
