@@ -13,7 +13,8 @@ from rated_bags import RatedRobot
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.evidence.evaluation_file import read_evaluation
 from trace_memory_ros.learning.bags.design import BagOptions
-from trace_memory_ros.learning.bags.training import Prepared, bags_under, prepare, read_bags
+from trace_memory_ros.learning.bags.recordings import recordings_under
+from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
 from trace_memory_ros.learning.data.batches import sample_reads
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.learning.run_config import FILE, read_file
@@ -37,7 +38,7 @@ def record(folder: Path, robot: RatedRobot, scenes: int = 3) -> Path:
 
 def prepared(folder: Path, robot: RatedRobot, **options: object) -> Prepared:
     record(folder, robot)
-    data, failed = read_bags(bags_under([folder / "bags"]), robot.recording, folder / "cache")
+    data, failed = read_bags(recordings_under([folder / "bags"]), robot.recording, folder / "cache")
     assert not failed and not data.left_out
     return prepare(data, robot.recording, BagOptions(**options), Recipe(), 0.34)  # type: ignore[arg-type]
 

@@ -10,7 +10,8 @@ import pytest
 from learning.tiny_bags import ACTIONS, JOINTS, config_file, places, recording, write_bag, write_bags
 
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.learning.bags.training import bags_under, read_bags
+from trace_memory_ros.learning.bags.recordings import recordings_under
+from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.run_config import FILE, read_file
 from trace_memory_ros.measure.summary import read_summary
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -58,7 +59,7 @@ def test_relative_actions_are_learned_and_kept(folder: Path) -> None:
     assert main(arguments(folder)) == 0
     loaded = load(folder / "out")
     assert loaded.config.actions == ActionConfig((joints,))
-    bags, cache = bags_under([folder / "bags"]), folder / "cache"
+    bags, cache = recordings_under([folder / "bags"]), folder / "cache"
     relative, _ = read_bags(bags, replace(given, actions=ActionConfig((joints,))), cache)
     absolute, _ = read_bags(bags, given, cache)
     for one, other in zip(relative.episodes, absolute.episodes, strict=True):

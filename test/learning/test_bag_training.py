@@ -14,7 +14,8 @@ from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import Split, split
 from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
 from trace_memory_ros.learning.bags.plans import Plans
-from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, bags_under, prepare, read_bags
+from trace_memory_ros.learning.bags.recordings import recordings_under
+from trace_memory_ros.learning.bags.training import VALIDATION, Prepared, prepare, read_bags
 from trace_memory_ros.learning.data.batches import EpisodeBatch
 from trace_memory_ros.learning.data.dataset import UnpairedSet, divergent_ticks
 from trace_memory_ros.learning.data.demonstration import Demonstration
@@ -144,7 +145,7 @@ def test_the_simplest_memory_that_holds_the_cue_is_taken(annotated: Prepared) ->
 def test_what_a_split_says_is_found_once_for_all_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = recording(annotated=False)
     write_bags(tmp_path / "bags", 3, config)
-    data, _ = read_bags(bags_under([tmp_path / "bags"]), config, tmp_path / "cache")
+    data, _ = read_bags(recordings_under([tmp_path / "bags"]), config, tmp_path / "cache")
     searched: list[int] = []
 
     def find(sides: Sequence[Sequence[Demonstration]], *_: object) -> Decisions:

@@ -21,8 +21,10 @@ from trace_memory_ros.bags.cache import load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.cli.bags_things import PICTURE
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.learning.bags.training import bags_under, read_bags
+from trace_memory_ros.learning.bags.recordings import recordings_under
+from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.lerobot.dataset import Dataset
 from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
 from trace_memory_ros.learning.lerobot.layout import described
@@ -235,7 +237,7 @@ def test_two_datasets_and_a_camera_that_one_lacks(tmp_path: Path) -> None:
     first = write_dataset(tmp_path / "first", (0, 1))
     second = write_dataset(tmp_path / "second", (1, 0))
     recording = recording_of(first)
-    sources = bags_under([f"lerobot:{first}", f"lerobot:{second}", f"lerobot:{first}"])
+    sources = recordings_under([f"lerobot:{first}", f"lerobot:{second}", f"lerobot:{first}"])
     data, failed = read_bags(sources, recording, tmp_path / "cache")
     assert len(data.episodes) == 4 and not failed and data.labels == ("left", "right")
     assert len({demo.scene for demo in data.episodes}) == 4
@@ -273,6 +275,22 @@ def test_the_command_line_inspects_and_trains_to_a_checkpoint_that_runs_on_ros(
     assert observation.streams[0].topic == "joint_states"
     (bag, *_) = import_dataset(root, tmp_path / "bags")
     assert main(["replay", str(bag), "--checkpoint", str(tmp_path / "out"), "--out", str(tmp_path / "replayed")]) == 0
+
+
+def test_moments_are_searched_and_things_drawn_of_datasets_as_of_bags(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_dataset(tmp_path / "parts", (0, 1) * 4)
+    config = tmp_path / "observation.yaml"
+    config.write_text(yaml.safe_dump(recording_of(root).to_dict()))
+    asked = [f"lerobot:{root}", "--config", str(config), "--cache", str(tmp_path / "cache"), "--out"]
+    assert main(["bags", "moments", *asked, str(tmp_path / "moments")]) == 0
+    assert "8 episodes; threshold" in capsys.readouterr().out
+    assert main(["bags", "things", *asked, str(tmp_path / "things"), "--episodes", "2", "--ticks", "3"]) == 0
+    said = capsys.readouterr().out
+    assert all(camera in said for camera in SIZES) and (tmp_path / "things" / PICTURE).is_file()
+    assert main(["bags", "moments", *asked, str(tmp_path / "more"), "--annotate", "found.yaml"]) == 1
+    assert f"found.yaml: writes beside bags, and lerobot:{root} is a LeRobotDataset" in capsys.readouterr().err
 
 
 def test_without_a_configuration_the_dataset_says_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ COMMAND = "trace-memory bags moments"
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register it among the actions of `bags`."""
     parser = actions.add_parser("moments", help="find the moments at which only the past tells what to do")
-    parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
+    parser.add_argument("bags", type=Path, nargs="+", help="bags, folders of bags, or lerobot:FOLDER")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
     parser.add_argument(
         "--alarm",
@@ -48,6 +48,7 @@ def moments(args: argparse.Namespace) -> int:
     from trace_memory_ros.moments.find import Search, find
     from trace_memory_ros.moments.page import write_page
 
+    _refuse_datasets(args)
     recording = RecordingConfig.load(args.config)
     out: Path = args.out or Path("out/moments") / args.bags[0].resolve().name
     outputs.claim(out, COMMAND)
@@ -70,6 +71,18 @@ def moments(args: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_datasets(args: argparse.Namespace) -> None:
+    """Raises ValueError where annotations are asked for of what can't have them beside it."""
+    from trace_memory_ros.learning.lerobot.source import is_dataset
+
+    datasets = [str(bag) for bag in args.bags if is_dataset(bag)]
+    if args.annotate is not None and datasets:
+        raise ValueError(
+            f"--annotate {args.annotate}: writes beside bags, and {datasets[0]} is a LeRobotDataset; "
+            "leave --annotate out, since training searches for moments by itself"
+        )
+
+
 def _eyes(name: str, recording: RecordingConfig) -> VisualBackbone:
     """The backbone of that name with the weights that it usually has."""
     from trace_memory_ros.learning.eyes import BackboneSection
@@ -80,12 +93,11 @@ def _eyes(name: str, recording: RecordingConfig) -> VisualBackbone:
 
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> list[BagEpisode]:
-    """The bags' episodes; says what is wrong with bags."""
-    from trace_memory_ros.bags.cache import load_episodes
+    """The recordings' episodes; says what is wrong with recordings."""
     from trace_memory_ros.bags.episode import BagEpisode
-    from trace_memory_ros.bags.layout import bags_under
+    from trace_memory_ros.learning.bags.recordings import load_recordings, recordings_under
 
-    results = load_episodes(bags_under(args.bags), recording, args.cache, args.workers)
+    results = load_recordings(recordings_under(args.bags), recording, args.cache, args.workers)
     for result in results:
         if not isinstance(result, BagEpisode):
             print(result)

@@ -22,7 +22,7 @@ PICTURE = "things.png"
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register it among the actions of `bags`."""
     parser = actions.add_parser("things", help="draw what of the pictures `--eyes things` would see")
-    parser.add_argument("bags", type=Path, nargs="+", help="bags, or folders of bags")
+    parser.add_argument("bags", type=Path, nargs="+", help="bags, folders of bags, or lerobot:FOLDER")
     parser.add_argument("--config", type=Path, required=True, help="recording configuration, such as observation.yaml")
     parser.add_argument("--px", type=int, help="side of what is looked at, eyes.px (default: what every camera keeps)")
     for name, kind in (("most-things", int), ("least-px", int), ("most-px", int), ("colourful", float)):
@@ -48,7 +48,7 @@ def things(args: argparse.Namespace) -> int:
     outputs.claim(out, COMMAND)
     episodes = _some(args, recording)
     if not episodes:
-        print("no episode can be used: `trace-memory bags check` says what is wrong")
+        print("no episode can be used: what is wrong with each is said above")
         return 1
     counts = {camera: Counts() for camera in recording.observation.camera_names}
     rows = [_row(episode, eyes, args.ticks, counts) for episode in episodes]
@@ -79,14 +79,13 @@ def _eyes(args: argparse.Namespace, recording: RecordingConfig) -> ThingsBackbon
 
 
 def _some(args: argparse.Namespace, recording: RecordingConfig) -> list[BagEpisode]:
-    """Usable episodes of the first bags, as many as are asked for; says what is wrong with bags."""
-    from trace_memory_ros.bags.cache import load_episodes
+    """Usable episodes of the first recordings, as many as are asked for; says what is wrong with recordings."""
     from trace_memory_ros.bags.episode import BagEpisode
-    from trace_memory_ros.bags.layout import bags_under
+    from trace_memory_ros.learning.bags.recordings import load_recordings, recordings_under
 
     found: list[BagEpisode] = []
-    for bag in bags_under(args.bags):
-        for result in load_episodes([bag], recording, args.cache):
+    for one in recordings_under(args.bags):
+        for result in load_recordings([one], recording, args.cache):
             if not isinstance(result, BagEpisode):
                 print(result)
             elif result.usable.any():

@@ -17,7 +17,8 @@ from trace_memory_ros.learning.bags.data import BagData, Split, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults, of_memory
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.plans import Plans
-from trace_memory_ros.learning.bags.training import Prepared, bags_under, read_bags
+from trace_memory_ros.learning.bags.recordings import recordings_under
+from trace_memory_ros.learning.bags.training import Prepared, read_bags
 from trace_memory_ros.learning.data.exchange import obstacle, way_tells
 from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
@@ -168,7 +169,7 @@ def _recording(args: argparse.Namespace) -> RecordingConfig:
 
 def _decode(args: argparse.Namespace, recording: RecordingConfig) -> tuple[BagData, list[BagVerdict]]:
     """The bags' episodes; says what is wrong with bags and parts of them."""
-    bags = bags_under(args.source)
+    bags = recordings_under(args.source)
     with bar() as shown:
         row = shown.add_task("recordings", total=len(bags))
 

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trace_memory_ros.bags.cache import BagSource, EpisodeResult, Report, Source, load_episodes
+from trace_memory_ros.bags.cache import Report
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict
-from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, from_episodes, split
 from trace_memory_ros.learning.bags.design import BagOptions, Motion, bag_design, bag_recipe, motion_of
+from trace_memory_ros.learning.bags.recordings import load_recordings
 from trace_memory_ros.learning.build import Design, prepare_unpaired
 from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.decisions.found import Decisions, find_decisions, without_decisions
-from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import AUTO, NONE, with_values
 from trace_memory_ros.learning.selection import Planned
@@ -87,15 +86,6 @@ class Prepared:
         return float(np.median([episode.write_mask(self.training.clock).sum() for episode in episodes]))
 
 
-def bags_under(sources: Sequence[str | Path]) -> list[Path]:
-    """All bags at or below `sources`, and the episodes of LeRobotDatasets among them, each once.
-
-    Raises BagFault for a folder that holds none.
-    """
-    found = (episodes_of(source) if is_dataset(source) else find_bags(Path(source)) for source in sources)
-    return list(dict.fromkeys(bag for bags in found for bag in bags))
-
-
 def read_bags(
     bags: Sequence[Path], recording: RecordingConfig, cache: Path, workers: int = 1, report: Report | None = None
 ) -> tuple[BagData, list[BagVerdict]]:
@@ -103,33 +93,12 @@ def read_bags(
 
     Raises ValueError where nothing is left.
     """
-    results = _load(bags, recording, cache, workers, report)
+    results = load_recordings(bags, recording, cache, workers, report)
     failed = [result for result in results if isinstance(result, BagVerdict)]
     episodes = [result for result in results if isinstance(result, BagEpisode)]
     if not episodes:
         raise ValueError(f"none of the {len(bags)} recordings can be used: see what is wrong with each, above")
     return from_episodes(episodes, recording.observation.tick_period_ms), failed
-
-
-def _load(
-    bags: Sequence[Path], recording: RecordingConfig, cache: Path, workers: int, report: Report | None
-) -> list[EpisodeResult]:
-    """What `load_episodes` makes of bags, then of episodes of LeRobotDatasets."""
-    groups: list[tuple[list[Path], Source]] = [
-        ([bag for bag in bags if not is_dataset(bag)], BagSource()),
-        ([bag for bag in bags if is_dataset(bag)], DatasetSource()),
-    ]
-    done = 0
-
-    def counted(group_done: int, _: int, verdict: BagVerdict) -> None:
-        if report is not None:
-            report(done + group_done, len(bags), verdict)
-
-    results: list[EpisodeResult] = []
-    for group, source in groups:
-        results += load_episodes(group, recording, cache, workers, counted, source)
-        done += len(group)
-    return results
 
 
 def prepare(
