@@ -23,7 +23,7 @@ from trace_memory_ros.vision.regions import COLOURS, WIDTH, belong, labels, thin
 from trace_memory_ros.vision.things import ThingsBackbone
 
 PX = 24
-TABLE = (0.5, 0.45, 0.4)
+TABLE, WOOD = (0.5, 0.45, 0.4), (0.75, 0.45, 0.28)
 RED, DARK_RED, GREEN, GREY, WHITE = (
     (0.9, 0.1, 0.1),
     (0.5, 0.06, 0.06),
@@ -83,12 +83,26 @@ def told(image: NDArray[np.float32], region: list[tuple[int, int]], most: int) -
     return [*colour, math.sqrt(size) / most, size / box, *second, *third, fourth, ys.mean(), xs.mean()]
 
 
+def not_of_the_ground(
+    image: NDArray[np.float32], regions: list[list[tuple[int, int]]], kept: list[list[float]], most: int
+) -> list[list[float]]:
+    """Those of another hue than the largest region, if that is too large for a thing."""
+    largest = max(regions, key=len)
+    if max(np.ptp(np.array(largest), axis=0) + 1) <= most:
+        return kept
+    ground = np.mean([image[pixel] for pixel in largest], axis=0)
+    return [one for one in kept if not belong.py_func(np.array(one[:3]), ground)]
+
+
+@pytest.mark.parametrize("ground", [None, GREY, WOOD])
 @pytest.mark.parametrize("seed", range(3))
-def test_things_are_regions_by_the_definition(seed: int) -> None:
+def test_things_are_regions_by_the_definition(seed: int, ground: Colour | None) -> None:
     rng = np.random.default_rng(seed)
-    shades = np.array([TABLE, RED, DARK_RED, GREEN, GREY], dtype=np.float32)
+    shades = np.array([TABLE, RED, DARK_RED, GREEN, GREY, WOOD], dtype=np.float32)
     # Blocks, so that there are regions of more than a pixel or two.
-    image = shades[rng.integers(0, 5, (9, 11))].repeat(2, axis=0).repeat(3, axis=1)
+    image = shades[rng.integers(0, 6, (9, 11))].repeat(2, axis=0).repeat(3, axis=1)
+    if ground is not None:
+        image[:, :3] = ground
     regions = flooded(image)
     found = labels(image).reshape(image.shape[:2])
     for region in regions:
@@ -101,6 +115,7 @@ def test_things_are_regions_by_the_definition(seed: int) -> None:
         if len(region) >= least and max(np.ptp(np.array(region), axis=0) + 1) <= most
     ]
     kept = [one for one in kept if max(one[:3]) - min(one[:3]) >= colourful]
+    kept = not_of_the_ground(image, regions, kept, most)
     middles, tokens, of = things(image, least, most, colourful)
     assert np.bincount(of[of >= 0]).tolist() == (tokens[:, COLOURS] ** 2 * most**2).round().astype(int).tolist()
     for number, (down, right) in enumerate(middles):
@@ -110,6 +125,15 @@ def test_things_are_regions_by_the_definition(seed: int) -> None:
     both = np.concatenate([tokens, middles], axis=1)
     order = [np.lexsort(np.array(rows).round(4).T) for rows in (kept, both)]
     np.testing.assert_allclose(np.array(kept)[order[0]], both[order[1]], atol=1e-5)
+
+
+def test_the_ground_seen_through_a_ring_is_no_thing() -> None:
+    ring = np.ones((7, 7), dtype=bool)
+    ring[2:5, 2:5] = False
+    wooden = picture((ring, 4, 4, RED))
+    wooden[(wooden == np.float32(TABLE)).all(axis=-1)] = WOOD
+    assert int(seen(wooden, most_px=PX - 1)[0].any(dim=-1).sum()) == 1
+    assert int(seen(wooden, most_px=PX)[0].any(dim=-1).sum()) == 3, "the ground too, if it may be so large"
 
 
 def test_a_thing_is_the_same_wherever_it_lies_and_a_turn_swaps_its_sides() -> None:

@@ -18,7 +18,8 @@ class ThingsBackbone(VisualBackbone):
 
     A thing is a region of neighbouring pixels of one hue. Its colour is its own, not mixed with the table's, and its
     outline is the same wherever it lies; deeper features of so few pixels are of their surroundings. Greys are left
-    out: so are a robot's own parts, by which a training episode is known again. Options `least_px`: pixels of the
+    out: so are a robot's own parts, by which a training episode is known again; and what has the hue of the largest
+    region, which things lie on and which is seen through holes in them. Options `least_px`: pixels of the
     smallest thing; `most_px`: side of the largest; `colourful`: least difference between its brightest and darkest
     colour, of 0..1.
     """
@@ -26,6 +27,7 @@ class ThingsBackbone(VisualBackbone):
     width = WIDTH + WHERE
     colours = COLOURS
     placed = True
+    revision = 1
 
     def __init__(self, config: BackboneConfig, px: int) -> None:
         super().__init__(config, px)
