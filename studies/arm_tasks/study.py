@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.table import Table
 
@@ -27,7 +28,10 @@ from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.learning import build
+from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
@@ -42,7 +46,7 @@ CHOICES = (*ROWS, AUTO, ORACLE)
 """`auto` is what `trace-memory train` takes by validation scenes: of each seed, one of the rows of its candidates."""
 DELAYED = 4
 """Scenes of each longer delay."""
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,10 +196,26 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
         "right": right,
         "delayed": dict(zip(map(str, LAPS), later, strict=False)),
         "trial": alone.trial.to_plain(),
+        "writes_per_s": writes_per_s(alone.agent, data.held_out, len(held_out)),
         "steps": alone.steps,
         "parameters": sum(p.numel() for p in memory.parameters()),
         "state_bytes": memory.state_bytes,
     }
+
+
+@torch.no_grad()
+def writes_per_s(agent: Agent, builder: BatchBuilder, scenes: int) -> float:
+    """How often a memory is written in the first scenes of a set with twins, which its gate may refuse."""
+    assert isinstance(builder.data, TrainingSet)
+    writes, seconds = 0, 0.0
+    for scene in range(scenes):
+        indices = list(builder.data.scene(scene))
+        episodes = [builder.data.episodes[i] for i in indices]
+        batch = builder.build(indices, [1.0] * len(indices), [episode.readable[-1:] for episode in episodes], False)
+        _, _, records = agent.remember(batch)
+        writes += int(records.wrote[batch.steps].sum())
+        seconds += sum(np.ptp(episode.demo.stamps_ns) for episode in episodes) / 1e9
+    return writes / seconds
 
 
 def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
@@ -210,6 +230,8 @@ def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
     figures: Figures = {"runs": len(found), **_shares([episode for one in found for episode in one["right"]])}
     for laps in found[0].get("delayed", {}) if found else ():
         figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
+    if found and row != ORACLE:
+        figures["writes_per_s"] = sum(one["writes_per_s"] for one in found) / len(found)
     return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row == AUTO else {})
 
 
@@ -235,6 +257,8 @@ def tables(figures: Figures) -> Iterator[Table | str]:
                 [row, *(_cell(tasks[task][row].get(delay, {}).get("decisions")) for task in tasks)] for row in rows
             ]
             yield table(f"right decisions after {delay} the trained delay", ["memory", *tasks], cells)
+    rates = [[row, *(f"{tasks[task][row].get('writes_per_s', 0.0):.2f}" for task in tasks)] for row in rows]
+    yield table("writes a second", ["memory", *tasks], rates)
     yield from (f"{task}: auto took {_counted(tasks[task][AUTO]['taken'])}" for task in tasks if AUTO in rows)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
