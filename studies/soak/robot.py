@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims
 from trace_memory_ros.observation.config import ObservationConfig
@@ -47,9 +48,9 @@ class Row:
 
 
 def rows() -> dict[str, Row]:
-    """Every registered mechanism, and TRACE with a window and a gate, by name."""
+    """Every registered mechanism and whatever `auto` may take, TRACE with a window and gates, by name."""
     window = PathWindow(deadband=CLOCK.deadband)
-    plain = {name: Row(name) for name in registry.names()}
+    plain = {name: Row(name) for name in dict.fromkeys((*registry.names(), *LADDER, "gru+gate"))}
     return {**plain, "trace+window": Row("trace", window), "trace+window+gate": Row("trace+gate", window)}
 
 
