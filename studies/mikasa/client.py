@@ -26,6 +26,7 @@ class Acted(NamedTuple):
     """What a step led to. success: of this tick alone.
 
     at_right: whether of all choices the right one is nearest to the hand. beside_m: from the hand, on the table.
+    touched: how many things were touched rightly, where several are to be.
     """
 
     seen: Seen
@@ -33,6 +34,7 @@ class Acted(NamedTuple):
     done: bool
     at_right: bool
     beside_m: float
+    touched: int
 
 
 class MikasaWorld(World):
@@ -64,7 +66,7 @@ class MikasaWorld(World):
     def move(self, action: Sequence[float]) -> Acted:
         """Do `(7,)` in the episode that was begun."""
         told = self._ask("act", action=[float(number) for number in action])
-        where = bool(told["at_right"]), float(told["beside_m"])
+        where = bool(told["at_right"]), float(told["beside_m"]), int(told["touched"])
         return Acted(_seen(told), bool(told["success"]), bool(told["done"]), *where)
 
 

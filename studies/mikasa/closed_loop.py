@@ -20,7 +20,8 @@ class Episode:
     """One closed-loop episode. success: at any tick, the benchmark's criterion; success_at_end: at the last.
 
     at_right, beside_m: whether the hand ended nearest to the right choice, and how far beside it. They tell a memory
-    that does not know from a policy that does not reach.
+    that does not know from a policy that does not reach. touched: how many things were touched rightly, where several
+    are to be, before a wrong one was.
     """
 
     seed: int
@@ -28,6 +29,7 @@ class Episode:
     success_at_end: bool
     at_right: bool
     beside_m: float
+    touched: int
     steps: int
     writes: int
 
@@ -59,4 +61,5 @@ class ClosedLoop:
             seen, done = acted.seen, acted.done
             successes.append(acted.success)
             writes += condition.wrote
-        return Episode(seed, any(successes), successes[-1], acted.at_right, acted.beside_m, len(successes), writes)
+        where = acted.at_right, acted.beside_m, acted.touched
+        return Episode(seed, any(successes), successes[-1], *where, len(successes), writes)

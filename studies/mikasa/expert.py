@@ -1,4 +1,4 @@
-"""The demonstrator, a proportional controller that knows where the true target is, and how the choices are counted.
+"""The demonstrator, a proportional controller that knows where the true target is, and how choices are counted.
 
 Imported under either Python.
 """
@@ -13,6 +13,12 @@ REACH_M = 0.1
 GAIN = 0.6
 ABOVE = np.array([0.0, 0.0, 0.03])
 """How far above the target's middle the hand goes, m: lower it touches the target, and moves on with it."""
+TRAVEL_M = 0.11
+"""How high the hand goes from one thing to the next, over those between."""
+OVER_M, BESIDE_M = 0.025, 0.04
+"""Nearer than the first, seen from above, the hand goes down; further than the second it does not move sideways low."""
+LOW_M, HIGH_M = 0.06, 0.09
+"""At the first height the hand does not move sideways, from the second on as fast as it can."""
 DISTURBED_M = 0.12
 """Nearer than this nothing is disturbed, since success asks for a hand that is at rest."""
 DISTURBANCE = 0.1
@@ -22,9 +28,26 @@ ARC_MIDDLE = np.array([-0.25, 0.0])
 
 def towards(offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
     """The action `(7,)` for a target that lies `offset_m` `(3,)` from the hand."""
+    return _action(offset_m + ABOVE)
+
+
+def touching(offset_m: NDArray[np.float64], height_m: float) -> NDArray[np.float32]:
+    """The action `(7,)` for something that lies `offset_m` `(3,)` from the hand and is to be touched from above."""
+    beside_m = float(np.linalg.norm(offset_m[:2]))
+    free = np.interp(height_m, (LOW_M, HIGH_M), (0.0, 1.0)) if beside_m > BESIDE_M else 1.0
+    up = offset_m[2] if beside_m < OVER_M else TRAVEL_M - height_m
+    return _action(np.array([*(free * offset_m[:2]), up]))
+
+
+def _action(by_m: NDArray[np.float64]) -> NDArray[np.float32]:
     action = np.zeros(7, np.float32)
-    action[:3] = np.clip(GAIN * (offset_m + ABOVE) / REACH_M, -1.0, 1.0)
+    action[:3] = np.clip(GAIN * by_m / REACH_M, -1.0, 1.0)
     return action
+
+
+def raising(by_m: float) -> NDArray[np.float32]:
+    """The action `(7,)` that raises the hand."""
+    return _action(np.array([0.0, 0.0, by_m]))
 
 
 def disturbed(

@@ -13,7 +13,10 @@ SHORT = (
 """25 steps, the last of them 40: a cue of 1 to 5, nothing for 1 to 5, then the choices."""
 LONG = ("RememberColor3-Long", "RememberColor5-Long", "RememberColor9-Long", "RememberShape3-Long")
 """600 steps: a cue of 10 to 100, nothing for 50 to 450."""
-TASKS = (*SHORT, *LONG)
+IN_TURN = tuple(f"{kind}OfColors{n}" for kind in ("Bunch", "Seq", "Chain") for n in (3, 5, 7))
+"""Colours are shown, together or one after another, 1 to 5 ticks each; then nine cubes, of which those are to be
+touched, in the order in which they were shown but for the bunch, and a button to be pressed."""
+TASKS = (*SHORT, *LONG, *IN_TURN)
 CAMERAS = ("base", "wrist")
 PROPRIO = ("x", "y", "z", "roll", "pitch", "yaw", "gripper")
 """What the benchmark shows of the robot: the hand's place (m), its angles (rad), the fingers' opening (m)."""
@@ -26,6 +29,11 @@ FIRST_SEED = 4_242_424_242
 EPISODES = 50
 RECORDED = 2
 """How a recording is told: those told otherwise are made anew."""
+
+
+def asked_of(task: str) -> int:
+    """How many things are to be touched in a task of `IN_TURN`."""
+    return int(task[-1])
 
 
 def environment_id(task: str) -> str:

@@ -16,7 +16,7 @@ from studies.mikasa.client import MikasaWorld, recorded
 from studies.mikasa.closed_loop import ClosedLoop
 from studies.mikasa.names import FIRST_SEED, RECORDED
 from studies.mikasa.robot import Recorded, robot
-from studies.mikasa.rows import Sight, design_of, plain
+from studies.mikasa.rows import Sight, design_of, plain, suited
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
 from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
@@ -31,7 +31,7 @@ from trace_memory_ros.learning.sizes import LADDER
 
 SCHEMA = 4
 """Of a training."""
-PLAYED: Figures = {"schema": 2}
+PLAYED: Figures = {"schema": 3}
 """What is kept of an episode: where another is kept, it is played anew by the same checkpoint."""
 EXPERT = "expert"
 """The row that everything is measured beside; trained by nobody."""
@@ -73,8 +73,9 @@ class MikasaPlan:
         """What a training depends on besides task, row and seed."""
         if run.row == EXPERT:
             return {"schema": SCHEMA}
-        trained = {"recipe": self.recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
-        seen = {"design": plain(run.row, self.sight), "memory_reach": self.sight.memory_reach}
+        recipe = suited(self.recipe, run.task)
+        trained = {"recipe": recipe.to_dict(), "demonstrations": self.demonstrations, "recordings": RECORDED}
+        seen = {"design": plain(run.row, self.sight, run.task), "memory_reach": self.sight.memory_reach}
         return {"schema": SCHEMA, **seen, **trained}
 
     def folder(self, run: Run) -> Path:
@@ -136,17 +137,13 @@ def _checked(world: MikasaWorld, task: str, seed: int) -> Figures:
 
 def _train(plan: MikasaPlan, run: Run, demos: list[Demonstration], store: Store) -> Figures:
     """Memory first, judged on held-out demonstrations with the head it was trained with; then all together."""
-    design = design_of(run.row, plan.sight)
-    data = with_features(prepared(design, demos), design, plan.recipe.augmentation, plan.out_dir / "features")
+    design, recipe = design_of(run.row, plan.sight, run.task), suited(plan.recipe, run.task)
+    data = with_features(prepared(design, demos), design, recipe.augmentation, plan.out_dir / "features")
     file = store.folder / "memory.safetensors"
-    learn = partial(
-        _learn_memory, Planned(design, plan.sight.of_memory(plan.recipe), data), run.seed, file, plan.hardware
-    )
+    learn = partial(_learn_memory, Planned(design, plan.sight.of_memory(recipe), data), run.seed, file, plan.hardware)
     first = store.get("memory_first", plan.settings(run), learn)
     kept = store.folder / KEPT
-    fitted = fit(
-        design, data, plan.recipe, run.seed, memory_file=file, save_to=kept, resume=True, hardware=plan.hardware
-    )
+    fitted = fit(design, data, recipe, run.seed, memory_file=file, save_to=kept, resume=True, hardware=plan.hardware)
     figures: Figures = {
         **fitted.figures(),
         "memory_first": first,

@@ -20,8 +20,8 @@ from trace_memory_ros.observation.types import Observation
 STREAM = "proprio"
 LENGTHS = ("x", "y", "z", "gripper")
 STALE_MS = 250
-ARRAYS = (*CAMERAS, "proprio", "actions")
-"""Of a recording's file; what else it holds are numbers."""
+TICKS = (*CAMERAS, "proprio", "actions")
+"""Of a recording's file, what each tick has."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +40,32 @@ class Recorded:
 
     def __init__(self, file: Path) -> None:
         with np.load(file, allow_pickle=False) as kept:
-            self._kept = {name: int(kept[name]) for name in kept.files if name not in ARRAYS}
+            self._kept = {name: np.atleast_1d(kept[name]).tolist() for name in kept.files if name not in TICKS}
         self.name, self._file = file.stem, file
-        self.success = bool(self._kept["success"])
-        self.current = self._kept.get("schema") == RECORDED
+        self.success = bool(self._kept["success"][0])
+        self.current = self._kept.get("schema") == [RECORDED]
 
     @property
     def cue_gone(self) -> int:
         """The first tick at which the cue is not shown any more."""
-        return self._kept["cue_gone"]
+        return int(self._kept["cue_gone"][0])
 
     @property
     def asked(self) -> int:
         """The first tick at which the choices are shown."""
-        return self._kept["asked"]
+        return int(self._kept["asked"][0])
 
     def demonstration(self, task: str, config: ObservationConfig) -> Demonstration:
         """The recording as `config` sees it, by the observer of a closed loop. Raises ValueError for a failed one.
 
-        Its decision is at the tick that shows the choices, its answer the place of the right one.
+        Its decisions are at the tick that shows the choices, and where several are to be touched at those after each
+        touch; an answer is the place of the right one.
         """
         if not self.success:
             raise ValueError(f"recording {self.name} of {task}: the expert failed, which must not be learned from")
         observer = LockstepObserver(config)
         with np.load(self._file, allow_pickle=False) as read:
-            kept = {name: read[name] for name in ARRAYS}
+            kept = {name: read[name] for name in TICKS}
         found = [
             observe(observer, Seen({name: kept[name][tick] for name in CAMERAS}, kept["proprio"][tick]))
             for tick in range(len(kept["actions"]))
@@ -73,7 +74,7 @@ class Recorded:
         states = [one.state for one in found if one.state is not None]
         stamps_ns = np.arange(len(found), dtype=np.int64) * config.period_ns
         name = f"{task} {self.name}"
-        told = (self.asked,), (self._kept["answer"],)
+        told = tuple(self._kept["asked"]), tuple(self._kept["answer"])
         return Demonstration(name, name, stamps_ns, images, np.stack(states), kept["actions"], *told)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from studies.mikasa.names import ACTIONS, PX, RATE_HZ
+from studies.mikasa.names import ACTIONS, IN_TURN, PX, RATE_HZ, SHORT
 from studies.mikasa.robot import robot
 from trace_memory_ros.learning.bags.design import EVERY_MS, small_memory
 from trace_memory_ros.learning.build import Design
@@ -38,6 +38,8 @@ GATED = {"aura": {"rho": 0.5}, "gru+gate": {"rho": 0.5}}
 DEPTH = 2
 CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
 """As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
+EVERY_TICK = EveryTicks(1)
+"""Where colours are shown one after another, some for a single tick."""
 CHUNK = 8
 """Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
 ENSEMBLE_DECAY = -1.0
@@ -112,8 +114,23 @@ SIGHTS = {
 }
 
 
-def design_of(row: str, sight: Sight) -> Design:
-    """The design behind a row's name, with these eyes."""
+def clock_of(task: str) -> EveryTicks:
+    """How often a task has the memory written."""
+    return EVERY_TICK if task in IN_TURN else CLOCK
+
+
+def suited(recipe: Recipe, task: str) -> Recipe:
+    """A recipe as a task needs it: where things are to be touched in turn, more reads, one for each, and less noise,
+    since how many were touched is told by where the hand has been.
+    """
+    if task not in IN_TURN:
+        return recipe
+    first = replace(recipe.memory_first, reads=6, state_noise_times=min(recipe.memory_first.state_noise_times, 5.0))
+    return replace(recipe, memory_first=first)
+
+
+def design_of(row: str, sight: Sight, task: str = SHORT[0]) -> Design:
+    """The design behind a row's name, with these eyes, for a task."""
     memory = ROWS[row]
     options = memory_options(memory) | GATED.get(row, {})
     addressed = small_memory(memory, options).uses_signature
@@ -122,7 +139,7 @@ def design_of(row: str, sight: Sight) -> Design:
         options=options,
         observation=robot(sight.px),
         action_names=ACTIONS,
-        clock=CLOCK,
+        clock=clock_of(task),
         depth=DEPTH if addressed else 0,
         window=PathWindow() if row in WINDOWED else None,
         slots=SLOTS,
@@ -133,9 +150,9 @@ def design_of(row: str, sight: Sight) -> Design:
     return with_eyes(design, EyesSection(POLICY, pooling=sight.pooling), sight.backbone)
 
 
-def plain(row: str, sight: Sight) -> dict[str, Any]:
-    """A row's design as a summary says it."""
-    design = design_of(row, sight)
+def plain(row: str, sight: Sight, task: str = SHORT[0]) -> dict[str, Any]:
+    """A row's design for a task as a summary says it."""
+    design = design_of(row, sight, task)
     return {
         "memory": design.memory,
         "options": design.options,

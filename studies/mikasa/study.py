@@ -13,9 +13,9 @@ from rich.table import Table
 from studies import options
 from studies.grid import Figures, Run, parts
 from studies.mikasa.client import MikasaWorld, recordings_there
-from studies.mikasa.names import EPISODES, FIRST_SEED, TASKS
+from studies.mikasa.names import EPISODES, FIRST_SEED, IN_TURN, TASKS, asked_of
 from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, summary_of
-from studies.mikasa.rows import RECIPE, ROWS, SIGHTS, plain
+from studies.mikasa.rows import RECIPE, ROWS, SIGHTS, clock_of, plain, suited
 from studies.tables import proportion, table
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.learning.engine.hardware import Hardware
@@ -127,13 +127,15 @@ def figures_of(plan: MikasaPlan) -> Figures:
         "demonstrations": plan.demonstrations,
         "episodes": plan.episodes,
         "first_canonical_seed": FIRST_SEED,
-        "decision_ticks": "annotated: the first tick at which the benchmark shows the choices",
+        "decision_ticks": "annotated: the first tick at which the benchmark shows the choices, and those after a touch",
         "labelled": "single-task imitation",
         "tasks": {task: _task(plan, task) for task in plan.tasks},
         "failed": {f"{run}": why for run in plan.runs() if (why := plan.store(run).failure)},
-        "rows": {row: plain(row, plan.sight) for row in plan.rows},
+        "rows": {row: plain(row, plan.sight, plan.tasks[0]) for row in plan.rows},
+        "clocks": {task: clock_of(task).to_dict() for task in plan.tasks},
         "memory_reach": plan.sight.memory_reach,
         "recipe": plan.recipe.to_dict(),
+        "recipe_in_turn": next((suited(plan.recipe, task).to_dict() for task in plan.tasks if task in IN_TURN), None),
         "published": {task: PUBLISHED[task] for task in plan.tasks if task in PUBLISHED},
     }
 
@@ -164,11 +166,24 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
-        found["at_right"] = proportion([one["at_right"] for one in played])
-        beside_m = [one["beside_m"] for one in played if one["at_right"]]
-        found["beside_m"] = median(beside_m) if beside_m else None
+        found |= _touched(played, asked_of(task)) if task in IN_TURN else _at_right(played)
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
+
+
+def _at_right(played: list[Figures]) -> Figures:
+    """Where the hand ended."""
+    beside_m = [one["beside_m"] for one in played if one["at_right"]]
+    return {
+        "at_right": proportion([one["at_right"] for one in played]),
+        "beside_m": median(beside_m) if beside_m else None,
+    }
+
+
+def _touched(played: list[Figures], asked: int) -> Figures:
+    """In how many episodes at least so many things were touched rightly before a wrong one, for each number."""
+    touched = {str(n): proportion([one["touched"] >= n for one in played]) for n in range(1, asked + 1)}
+    return {"touched": touched}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:
@@ -184,6 +199,11 @@ def tables(figures: Figures) -> Iterator[Table | str]:
             COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
+        for n in range(1, asked_of(task) + 1) if task in IN_TURN else ():
+            counts = (
+                f"{row} {_told(one['touched'][str(n)])}" for row, one in found["rows"].items() if "touched" in one
+            )
+            yield f"{task}: {n} touched rightly: {', '.join(counts)}"
         if found["taken_by_auto"]:
             yield f"{task}: auto would take {', '.join(found['taken_by_auto'])}"
         if others := figures["published"].get(task):

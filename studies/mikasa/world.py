@@ -20,7 +20,8 @@ from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS, appl
 from mikasa_robo_suite.vla.utils.wrappers import StateOnlyTensorToDictWrapper
 from numpy.typing import NDArray
 
-from studies.mikasa.expert import disturbed, nth_along_arc, towards
+from studies.mikasa.expert import disturbed
+from studies.mikasa.goals import Goal, choices, goal_of
 from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ, RECORDED, environment_id
 
 # The renderer's code waits for a GPU even where there is none.
@@ -38,14 +39,14 @@ that were all rendered, by a single pixel or by 4 of 255 at most.
 class Step(NamedTuple):
     """What is seen at a tick and done there, and what the action led to.
 
-    shown: the benchmark's observation. offset_m `(3,)`: of the true target from the hand.
+    shown: the benchmark's observation. decision, answer: how many things were done, and which of the choices is next.
     """
 
     shown: Any
-    offset_m: NDArray[np.float64]
+    decision: int
+    answer: int
     action: NDArray[np.float32]
     success: bool
-    done: bool
 
 
 def make(task: str, pictures: bool = True) -> gym.Env:
@@ -103,38 +104,34 @@ def succeeded(env: gym.Env, info: dict[str, Any]) -> bool:
     return bool(info["success"]) and int(env.unwrapped.elapsed_steps[0]) >= phases(env)[1]
 
 
-def demonstrate(env: gym.Env, seed: int, noise: np.random.Generator | None) -> Iterator[Step]:
+def demonstrate(env: gym.Env, goal: Goal, seed: int, noise: np.random.Generator | None) -> Iterator[Step]:
     """The expert's episode, from a reset to its last step; it waits until the answer is asked."""
     shown, info = env.reset(seed=seed)
-    _, asked = phases(env)
+    base, (_, asked) = env.unwrapped, phases(env)
     tick, done = 0, False
     while not done:
-        offset = info["obj_to_goal_pos"][0].numpy().astype(np.float64)
-        action = towards(offset) if tick >= asked else np.zeros(7, np.float32)
+        offset = goal.offset_m(base, info)
+        action = goal.action(base, offset) if tick >= asked else np.zeros(7, np.float32)
         executed = action if noise is None or tick < asked else disturbed(action, offset, noise)
-        seen = shown
+        seen, decision, answer = shown, goal.done(base), goal.answer(base, offset)
         shown, _, terminated, truncated, info = env.step(torch.from_numpy(executed)[None])
-        done = bool(terminated) or bool(truncated)
-        yield Step(seen, offset, action, succeeded(env, info), done)
+        success = succeeded(env, info)
+        done = bool(terminated) or bool(truncated) or goal.over(base, success)
+        yield Step(seen, decision, answer, action, success)
         tick += 1
 
 
-def place_of_target(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[int, int]:
-    """Which of the choices is right, counted along their arc from the lowest y, and how many there are."""
-    choices = _choices(env)
-    return nth_along_arc(choices, hand[:2] + offset_m[:2]), len(choices)
+def decisions(steps: list[Step], asked: int) -> tuple[list[int], list[int]]:
+    """The ticks at which what is next becomes another, the first that shows the choices first of all, and answers."""
+    later = [t for t in range(asked + 1, len(steps)) if steps[t].decision != steps[t - 1].decision]
+    return [asked, *later], [steps[t].answer for t in (asked, *later)]
 
 
-def choice_at(env: gym.Env, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[bool, float]:
+def choice_at(base: BaseEnv, hand: NDArray[np.float32], offset_m: NDArray[np.float64]) -> tuple[bool, float]:
     """Whether of all choices the right one is nearest to the hand, and how far beside the hand the right one is, m."""
-    beside_m = offset_m[:2]
-    to_hand, to_target = (np.linalg.norm(_choices(env) - at, axis=1) for at in (hand[:2], hand[:2] + beside_m))
+    beside_m, there = offset_m[:2], choices(base)
+    to_hand, to_target = (np.linalg.norm(there - at, axis=1) for at in (hand[:2], hand[:2] + beside_m))
     return bool(to_hand.argmin() == to_target.argmin()), float(np.linalg.norm(beside_m))
-
-
-def _choices(env: gym.Env) -> NDArray[np.float64]:
-    """Where on the table they stand `(N, 2)`, m."""
-    return np.stack([pose[0, :2].numpy().astype(np.float64) for pose in env.unwrapped.initial_poses.values()])
 
 
 class Server:
@@ -143,6 +140,7 @@ class Server:
     def __init__(self, world: Any) -> None:
         self._made: dict[tuple[str, bool], gym.Env] = {}
         self._env: gym.Env | None = None
+        self._goal: Goal | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what a request asks for."""
@@ -161,7 +159,7 @@ class Server:
 
     def do_record(self, task: str, seed: int, file: str) -> dict[str, Any]:
         env, noise = self._of(task), np.random.default_rng([seed, 1])
-        steps = list(demonstrate(env, seed, noise))
+        steps = list(demonstrate(env, goal_of(task), seed, noise))
         cue, asked = phases(env)
         success = any(step.success for step in steps)
         found: dict[str, Any] = {
@@ -172,11 +170,11 @@ class Server:
         }
         if success:
             seen = [_parts(step.shown) for step in steps]
-            answer, choices = place_of_target(env, seen[asked][1], steps[asked].offset_m)
+            ticks, answers = decisions(steps, asked)
             found |= {name: np.stack([pictures[c] for pictures, _ in seen]) for c, name in enumerate(CAMERAS)}
             found |= {"proprio": np.stack([proprio for _, proprio in seen])}
             found |= {"actions": np.stack([step.action for step in steps])}
-            found |= {"cue_gone": cue, "asked": asked, "answer": answer, "choices": choices}
+            found |= {"cue_gone": cue, "asked": ticks, "answer": answers, "choices": len(choices(env.unwrapped))}
         # In one move: an interrupted recording leaves no file that looks whole.
         np.savez_compressed(f"{file}.partial.npz", **found)
         Path(f"{file}.partial.npz").replace(file)
@@ -184,24 +182,24 @@ class Server:
 
     def do_check(self, task: str, seed: int) -> dict[str, Any]:
         env = self._of(task, pictures=False)
-        steps = list(demonstrate(env, seed, None))
+        steps = list(demonstrate(env, goal_of(task), seed, None))
         return {"success": any(s.success for s in steps), "at_end": steps[-1].success, "steps": len(steps)}
 
     def do_begin(self, task: str, seed: int) -> dict[str, Any]:
-        self._env = self._of(task)
+        self._env, self._goal = self._of(task), goal_of(task)
         shown, _ = self._env.reset(seed=seed)
         cue, asked = phases(self._env)
         return {**_sent(shown), "cue_gone": cue, "asked": asked}
 
     def do_act(self, action: list[float]) -> dict[str, Any]:
-        assert self._env is not None
-        given = torch.tensor([action], dtype=torch.float32).clamp(-1.0, 1.0)
+        assert self._env is not None and self._goal is not None
+        given, base = torch.tensor([action], dtype=torch.float32).clamp(-1.0, 1.0), self._env.unwrapped
         shown, _, terminated, truncated, info = self._env.step(given)
-        sent = _sent(shown)
-        offset = info["obj_to_goal_pos"][0].numpy().astype(np.float64)
-        right, beside_m = choice_at(self._env, np.asarray(sent["proprio"]), offset)
-        told = {"success": succeeded(self._env, info), "at_right": right, "beside_m": beside_m}
-        return {**sent, **told, "done": bool(terminated) or bool(truncated)}
+        sent, success = _sent(shown), succeeded(self._env, info)
+        right, beside_m = choice_at(base, np.asarray(sent["proprio"]), self._goal.offset_m(base, info))
+        over = bool(terminated) or bool(truncated) or self._goal.over(base, success)
+        told = {"success": success, "at_right": right, "beside_m": beside_m, "touched": self._goal.done(base)}
+        return {**sent, **told, "done": over}
 
     def _of(self, task: str, pictures: bool = True) -> gym.Env:
         key = task, pictures

@@ -9,15 +9,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from studies.grid import Run
 from studies.mikasa import driver, names, study
 from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
-from studies.mikasa.expert import ABOVE, ARC_MIDDLE, disturbed, nth_along_arc, towards
+from studies.mikasa.expert import ABOVE, ARC_MIDDLE, LOW_M, TRAVEL_M, disturbed, nth_along_arc, touching, towards
+from studies.mikasa.goals import MOST_TICKS, goal_of
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
-from studies.mikasa.plan import EXPERT, MikasaPlan, carry_out, chosen, split
+from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
-from studies.mikasa.rows import GATED, ROWS, SIGHTS, Sight, design_of
+from studies.mikasa.rows import EVERY_TICK, GATED, ROWS, SIGHTS, Sight, design_of, suited
 from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.recipe import Recipe
@@ -80,7 +82,7 @@ class Shown(MikasaWorld):
     def move(self, action) -> Acted:
         self.acted.append(action)
         tick = len(self.acted)
-        return Acted(shown(self.seed, tick), tick == TICKS - 1, tick == TICKS, self.seed > FIRST_SEED, 0.02)
+        return Acted(shown(self.seed, tick), tick == TICKS - 1, tick == TICKS, self.seed > FIRST_SEED, 0.02, 1)
 
 
 def test_names_are_the_benchmarks() -> None:
@@ -98,6 +100,17 @@ def test_a_recording_is_a_demonstration_with_its_decision(tmp_path: Path) -> Non
     assert demo.stamps_ns[1] - demo.stamps_ns[0] == 50_000_000
     # The benchmark's roll jumps from one end of its range to the other; the state's does not.
     np.testing.assert_allclose(np.abs(np.diff(demo.state[:, PROPRIO.index("roll")])), 0.2, atol=1e-5)
+
+
+def test_things_touched_in_turn_are_a_decision_each(tmp_path: Path) -> None:
+    write_recording(tmp_path / "5.npz", 5)
+    with np.load(tmp_path / "5.npz") as kept:
+        several = {name: kept[name] for name in kept.files} | {"asked": [ASKED, 7, 9], "answer": [2, 0, 3]}
+    np.savez(tmp_path / "6.npz", **several)
+    found = Recorded(tmp_path / "6.npz")
+    assert found.current and found.asked == ASKED
+    demo = found.demonstration("ChainOfColors3", robot())
+    assert (demo.decision_ticks, demo.answers) == ((ASKED, 7, 9), (2, 0, 3))
 
 
 def test_a_failed_recording_teaches_nothing(tmp_path: Path) -> None:
@@ -135,6 +148,75 @@ def test_the_expert_moves_towards_the_target_and_is_left_alone_beside_it() -> No
     moved = disturbed(towards(far), far, rng)
     assert (moved[:3] != towards(far)[:3]).any() and not moved[3:].any() and abs(moved).max() <= 1.0
     np.testing.assert_array_equal(disturbed(towards(near), near, rng), towards(near))
+
+
+def test_what_is_to_be_touched_is_gone_to_over_the_others_and_from_above() -> None:
+    far = np.array([0.2, -0.2, -0.1])
+    np.testing.assert_allclose(touching(far, TRAVEL_M)[:3], [1, -1, 0])
+    low = touching(far, LOW_M)
+    assert low[2] > 0 and not low[:2].any(), "up first"
+    np.testing.assert_allclose(touching(np.array([0.01, 0.0, -0.07]), TRAVEL_M)[:3], [0.06, 0, -0.42], atol=1e-6)
+
+
+class Table:
+    """Nine cubes along an arc, as the simulator says it. key 0 is the last of them."""
+
+    CUBE_HALFSIZE = 0.02
+
+    def __init__(self, asked: tuple[int, ...], ordered: bool) -> None:
+        angles = np.pi * np.arange(4, -5, -1) / 9
+        places = np.stack([0.3 * np.cos(angles) - 0.25, 0.3 * np.sin(angles), np.full(9, 0.02)], 1)
+        tensors = [torch.tensor(place[None], dtype=torch.float32) for place in places]
+        self.cubes = {key: SimpleNamespace(pose=SimpleNamespace(p=place)) for key, place in enumerate(tensors)}
+        self.initial_poses = dict(enumerate(tensors))
+        self.true_color_indices = torch.tensor([asked])
+        self.touched_cubes = torch.zeros(1, 9, dtype=torch.bool)
+        if ordered:
+            self.touched_cubes_idx = torch.full((1, len(asked)), -1)
+        self.agent = SimpleNamespace(tcp=SimpleNamespace(pose=SimpleNamespace(p=torch.tensor([[0.0, 0.0, 0.2]]))))
+        self.button_xy, self.button_top_z = torch.tensor([[-0.1, 0.0]]), torch.tensor([0.06])
+        self.button_pressed = self.pending_press = torch.tensor([False])
+        self.press_start_tcp_z, self.elapsed_steps = torch.tensor([0.07]), torch.tensor([20])
+
+    def touch(self, key: int) -> None:
+        if hasattr(self, "touched_cubes_idx"):
+            self.touched_cubes_idx[0, int(self.touched_cubes.sum())] = key
+        self.touched_cubes[0, key] = True
+
+
+@pytest.mark.parametrize(("ordered", "answers"), [(True, [6, 1, 3]), (False, [1, 3, 6])])
+def test_things_are_touched_in_the_order_shown_or_along_their_arc(ordered: bool, answers: list[int]) -> None:
+    base, goal = Table((2, 7, 5), ordered), goal_of("ChainOfColors3" if ordered else "BunchOfColors3")
+    for number, answer in enumerate(answers):
+        offset = goal.offset_m(base, {})
+        assert (goal.done(base), goal.answer(base, offset), goal.over(base, False)) == (number, answer, False)
+        above_top = base.cubes[8 - answer].pose.p[0].numpy() + np.array([0, 0, 0.025])
+        np.testing.assert_allclose(offset, above_top - np.array([0, 0, 0.2]), atol=1e-6)
+        base.touch(8 - answer)
+    assert (goal.done(base), goal.answer(base, goal.offset_m(base, {}))) == (3, 9), "the button"
+    np.testing.assert_allclose(goal.offset_m(base, {}), [-0.1, 0.0, -0.14], atol=1e-6)
+    assert goal.over(base, True) and not goal.over(base, False)
+    base.pending_press = torch.tensor([True])
+    assert goal.action(base, np.zeros(3))[2] < 0, "it is higher than it has to be raised"
+    base.button_pressed = torch.tensor([True])
+    assert not goal.action(base, np.zeros(3)).any()
+
+
+@pytest.mark.parametrize("wrong", [4, 7])
+def test_an_episode_is_over_when_a_wrong_thing_was_touched(wrong: int) -> None:
+    base, goal = Table((2, 7, 5), True), goal_of("ChainOfColors3")
+    base.touch(2)
+    base.touch(wrong)
+    assert goal.over(base, False) == (wrong != 7)
+    base.elapsed_steps = torch.tensor([MOST_TICKS])
+    assert goal.over(base, False)
+
+
+def test_one_thing_is_gone_to_and_its_episode_is_never_over() -> None:
+    base, goal = Table((2,), True), goal_of(TASK)
+    offset = goal.offset_m(base, {"obj_to_goal_pos": torch.tensor([[*base.cubes[5].pose.p[0, :2], -0.2]])})
+    assert (goal.answer(base, offset), goal.done(base), goal.over(base, True)) == (3, 0, False)
+    np.testing.assert_allclose(goal.action(base, offset), towards(offset))
 
 
 def test_choices_are_counted_along_their_arc() -> None:
@@ -175,6 +257,15 @@ def test_rows_differ_in_their_memory_alone(row: str, eyes: str) -> None:
     assert replace(design, **as_other) == other
 
 
+def test_colours_shown_one_by_one_are_written_at_every_tick() -> None:
+    things = SIGHTS["things"]
+    assert design_of("gru", things, "ChainOfColors3").clock == EVERY_TICK
+    assert design_of("gru", things, TASK) == design_of("gru", things, "RememberShape9")
+    changed = suited(things.recipe, "SeqOfColors5").memory_first
+    assert (changed.reads, changed.state_noise_times) == (6, 5.0)
+    assert suited(things.recipe, TASK) == things.recipe
+
+
 @pytest.mark.parametrize("row", GATED)
 def test_a_gate_may_write_once_in_the_shortest_episode(row: str) -> None:
     design = design_of(row, SIGHTS["things"])
@@ -212,12 +303,28 @@ def test_a_training_is_played_and_told_and_not_done_again(tmp_path: Path, eyes: 
     found = figures["tasks"][TASK]
     assert found["recordings"] == {"recorded": 12, "failed": 0, "cue_gone_ticks": [2, 2], "asked_ticks": [4, 4]}
     gru, expert = found["rows"]["gru"], found["rows"][EXPERT]
+    assert "touched" not in gru
     assert (gru["success"]["right"], gru["success_at_end"]["right"], gru["writes"]) == (3, 0, 2)
     assert (gru["at_right"]["right"], gru["at_right"]["count"], gru["beside_m"]) == (2, 3, 0.02)
     assert (expert["success"]["count"], expert["success_at_end"]["right"]) == (3, 1)
     assert gru["memory_first"][0]["held_out"]["count"] == gru["held_out_episodes"][0] == 2
     shown_table, published = list(study.tables(figures))
     assert "too few to tell" in next(iter(shown_table.columns[1].cells)) and "ELMUR 0.89" in published
+
+
+def test_it_is_told_how_many_were_touched_rightly(tmp_path: Path) -> None:
+    task = "ChainOfColors3"
+    plan = plan_of(tmp_path, tasks=(task,), episodes=3)
+    store = plan.store(Run(task, "gru", 0))
+    store.write("training", {}, dict.fromkeys(study.TOLD, None) | {"memory_first": {"held_out": None}})
+    played = {"success": False, "success_at_end": False, "at_right": True, "beside_m": 0.5, "steps": 9, "writes": 9}
+    for seed, touched in zip(plan.canonical_seeds(), (0, 2, 3), strict=True):
+        store.write(f"episode_{seed}", PLAYED, played | {"touched": touched})
+    figures = study.figures_of(plan)
+    found = figures["tasks"][task]["rows"]["gru"]
+    assert {n: one["right"] for n, one in found["touched"].items()} == {"1": 2, "2": 2, "3": 1}
+    assert "at_right" not in found and figures["clocks"] == {task: EVERY_TICK.to_dict()}
+    assert [line for line in study.tables(figures) if isinstance(line, str)][2].startswith(f"{task}: 3 touched rightly")
 
 
 def test_auto_takes_a_row_by_the_validation_demonstrations(tmp_path: Path) -> None:
@@ -238,10 +345,10 @@ def test_pictures_come_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> Non
         "proprio": seen.proprio.tolist(),
     }
     world = Shown()
-    sent |= {"success": True, "done": False, "at_right": True, "beside_m": 0.03}
+    sent |= {"success": True, "done": False, "at_right": True, "beside_m": 0.03, "touched": 2}
     monkeypatch.setattr(world, "_ask", lambda what, **request: sent, raising=False)
     acted = MikasaWorld.move(world, [0.0] * len(ACTIONS))
-    assert acted[1:] == (True, False, True, 0.03)
+    assert acted[1:] == (True, False, True, 0.03, 2)
     for name in CAMERAS:
         np.testing.assert_array_equal(acted.seen.pictures[name], seen.pictures[name])
     np.testing.assert_array_equal(acted.seen.proprio, seen.proprio)

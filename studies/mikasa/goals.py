@@ -1,0 +1,128 @@
+"""What a task asks for: one thing to go to, or several to be touched in turn and a button to be pressed.
+
+MIKASA's simulator is asked where things are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studies.mikasa.expert import nth_along_arc, raising, touching, towards
+from studies.mikasa.names import IN_TURN
+
+if TYPE_CHECKING:
+    from mani_skill.envs.sapien_env import BaseEnv
+
+ABOVE_TOP_M = 0.005
+"""Above the middle of a cube's top: where the benchmark has it touched."""
+LIFT_M = 0.12
+"""How far the hand is raised from a button that it pressed; the benchmark asks for 0.085."""
+MOST_TICKS = 200
+"""After which an episode of several things is given up; the expert needs 110 for three, the benchmark allows 400."""
+
+
+class Goal(Protocol):
+    """What is to be done next in an episode, and by which action."""
+
+    def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
+        """From the hand to where it should go `(3,)`."""
+
+    def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
+        """What the expert does."""
+
+    def done(self, base: BaseEnv) -> int:
+        """How many of the things were done rightly: the number of the decision that comes next."""
+
+    def answer(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> int:
+        """Which of the choices is next, counted along their arc from the lowest y; as many as there are: the button."""
+
+    def over(self, base: BaseEnv, success: bool) -> bool:
+        """Whether an episode need not go on to its last step."""
+
+
+class OneThing:
+    """One of the choices is right, and success is to be there."""
+
+    def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
+        return np.asarray(info["obj_to_goal_pos"][0].numpy(), np.float64)
+
+    def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
+        return towards(offset_m)
+
+    def done(self, base: BaseEnv) -> int:
+        return 0
+
+    def answer(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> int:
+        return nth_along_arc(choices(base), hand(base)[:2] + offset_m[:2])
+
+    def over(self, base: BaseEnv, success: bool) -> bool:
+        return False
+
+
+class InTurn:
+    """Things are touched from above, in the order in which they were shown where that is asked for and else along
+    their arc; then the button is pressed and the hand raised.
+    """
+
+    def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
+        left = self._left(base)
+        if not left:
+            place = np.array([*base.button_xy[0].tolist(), float(base.button_top_z[0])])
+        else:
+            place = _middle(base, left[0]) + np.array([0.0, 0.0, base.CUBE_HALFSIZE + ABOVE_TOP_M])
+        return place - hand(base)
+
+    def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
+        if bool(base.button_pressed[0]):
+            return raising(0.0)
+        if bool(base.pending_press[0]):
+            return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
+        return touching(offset_m, hand(base)[2])
+
+    def done(self, base: BaseEnv) -> int:
+        return len(_asked(base)) - len(self._left(base))
+
+    def answer(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> int:
+        left = self._left(base)
+        return nth_along_arc(choices(base), _middle(base, left[0])[:2]) if left else len(base.cubes)
+
+    def over(self, base: BaseEnv, success: bool) -> bool:
+        wrong = int(base.touched_cubes[0].sum()) > self.done(base)
+        return success or wrong or int(base.elapsed_steps[0]) >= MOST_TICKS
+
+    def _left(self, base: BaseEnv) -> list[int]:
+        """What is still to be touched, the next first."""
+        asked = _asked(base)
+        if hasattr(base, "touched_cubes_idx"):
+            touched = base.touched_cubes_idx[0].tolist()
+            right = [one == other for one, other in zip(touched, asked, strict=True)]
+            return asked[right.index(False) :] if False in right else []
+        left = [key for key in asked if not base.touched_cubes[0, key]]
+        return sorted(left, key=lambda key: nth_along_arc(choices(base), _middle(base, key)[:2]))
+
+
+def goal_of(task: str) -> Goal:
+    """What a task asks for."""
+    return InTurn() if task in IN_TURN else OneThing()
+
+
+def choices(base: BaseEnv) -> NDArray[np.float64]:
+    """Where on the table they stand `(N, 2)`, m."""
+    return np.stack([pose[0, :2].numpy().astype(np.float64) for pose in base.initial_poses.values()])
+
+
+def hand(base: BaseEnv) -> NDArray[np.float64]:
+    """Where the hand is `(3,)`, m."""
+    return np.asarray(base.agent.tcp.pose.p[0].numpy(), np.float64)
+
+
+def _asked(base: BaseEnv) -> list[int]:
+    found: list[int] = base.true_color_indices[0].tolist()
+    return found
+
+
+def _middle(base: BaseEnv, key: int) -> NDArray[np.float64]:
+    return np.asarray(base.cubes[key].pose.p[0].numpy(), np.float64)
