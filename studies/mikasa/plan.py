@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from studies.auto import taken
@@ -17,8 +18,9 @@ from studies.mikasa.closed_loop import ClosedLoop
 from studies.mikasa.names import FIRST_SEED, RECORDED
 from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import Sight, design_of, plain, suited
+from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
-from trace_memory_ros.learning.data.batches import Data
+from trace_memory_ros.learning.data.batches import BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
@@ -37,6 +39,8 @@ EXPERT = "expert"
 """The row that everything is measured beside; trained by nobody."""
 HELD_OUT, VALIDATION = 1 / 6, 1 / 10
 """Shares of the demonstrations."""
+SETTLED = 2
+"""Ticks after a decision at which its answer is asked for: a touch is known a little after it was made."""
 Demos = Callable[[str], list[Demonstration]]
 
 
@@ -159,7 +163,9 @@ def _learn_memory(planned: Planned, seed: int, file: Path, hardware: Hardware) -
     begun = time.process_time()
     alone = learn_alone(planned, planned.data.validation, seed, hardware, longer=True, file=file)
     found = judge(alone.model, planned.data.held_out)
+    assert planned.data.held_out is not None
     return {
+        "named": named(alone.model, planned.data.held_out) if planned.recipe.answer_weight else None,
         "held_out": plain_accuracy(found.accuracy),
         "training": plain_accuracy(alone.trial.train),
         "trial": alone.trial.to_plain(),
@@ -168,6 +174,19 @@ def _learn_memory(planned: Planned, seed: int, file: Path, hardware: Hardware) -
         "attempts": alone.attempts,
         "cpu_s": time.process_time() - begun,
     }
+
+
+def named(model: AuxiliaryHead, builder: BatchBuilder) -> list[list[int]]:
+    """Whether each decision of each episode is named rightly, `SETTLED` ticks after it.
+
+    A chunk tells less of the later ones: which way the hand goes depends on where it is.
+    """
+    right = []
+    for index, episode in enumerate(builder.data.episodes):
+        ticks = np.minimum(np.array(episode.demo.decision_ticks) + SETTLED, episode.demo.ticks - 1)
+        found = model.named(builder.build([index], [1.0], [ticks], pictures=False))[0].tolist()
+        right.append([int(one == answer) for one, answer in zip(found, episode.demo.answers, strict=True)])
+    return right
 
 
 def chosen(plan: MikasaPlan, task: str, seed: int) -> str | None:

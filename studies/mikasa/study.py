@@ -166,7 +166,7 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
-        found |= _touched(played, asked_of(task)) if task in IN_TURN else _at_right(played)
+        found |= _in_turn(played, trained, asked_of(task)) if task in IN_TURN else _at_right(played)
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
 
@@ -180,10 +180,15 @@ def _at_right(played: list[Figures]) -> Figures:
     }
 
 
-def _touched(played: list[Figures], asked: int) -> Figures:
-    """In how many episodes at least so many things were touched rightly before a wrong one, for each number."""
-    touched = {str(n): proportion([one["touched"] >= n for one in played]) for n in range(1, asked + 1)}
-    return {"touched": touched}
+def _in_turn(played: list[Figures], trained: list[Figures], asked: int) -> Figures:
+    """In how many episodes at least so many things were touched rightly before a wrong one, for each number; and which
+    held-out decisions the memory's own phase names rightly, the last of them the button.
+    """
+    named = [one for training in trained for one in training["memory_first"]["named"] or ()]
+    return {
+        "touched": {str(n): proportion([one["touched"] >= n for one in played]) for n in range(1, asked + 1)},
+        "named": [proportion(decision) for decision in zip(*named, strict=True)],
+    }
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -208,7 +208,7 @@ def test_an_episode_is_over_when_a_wrong_thing_was_touched(wrong: int) -> None:
     base.touch(2)
     base.touch(wrong)
     assert goal.over(base, False) == (wrong != 7)
-    base.elapsed_steps = torch.tensor([MOST_TICKS])
+    base.elapsed_steps = torch.tensor([4 * MOST_TICKS])
     assert goal.over(base, False)
 
 
@@ -316,13 +316,18 @@ def test_it_is_told_how_many_were_touched_rightly(tmp_path: Path) -> None:
     task = "ChainOfColors3"
     plan = plan_of(tmp_path, tasks=(task,), episodes=3)
     store = plan.store(Run(task, "gru", 0))
-    store.write("training", {}, dict.fromkeys(study.TOLD, None) | {"memory_first": {"held_out": None}})
+    store.write(
+        "training",
+        {},
+        dict.fromkeys(study.TOLD, None) | {"memory_first": {"held_out": None, "named": [[1, 0], [1, 1]]}},
+    )
     played = {"success": False, "success_at_end": False, "at_right": True, "beside_m": 0.5, "steps": 9, "writes": 9}
     for seed, touched in zip(plan.canonical_seeds(), (0, 2, 3), strict=True):
         store.write(f"episode_{seed}", PLAYED, played | {"touched": touched})
     figures = study.figures_of(plan)
     found = figures["tasks"][task]["rows"]["gru"]
     assert {n: one["right"] for n, one in found["touched"].items()} == {"1": 2, "2": 2, "3": 1}
+    assert [one["right"] for one in found["named"]] == [2, 1]
     assert "at_right" not in found and figures["clocks"] == {task: EVERY_TICK.to_dict()}
     assert [line for line in study.tables(figures) if isinstance(line, str)][2].startswith(f"{task}: 3 touched rightly")
 

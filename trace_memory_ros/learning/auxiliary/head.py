@@ -66,6 +66,14 @@ class AuxiliaryHead(nn.Module):
         looked = self._look(here)
         return self._chunks(here, self._told(here, self.agent.read(here, looked), looked)).to(batch.actions)
 
+    @torch.no_grad()
+    def named(self, batch: EpisodeBatch) -> Tensor:
+        """The answer `(B, R)` that it names at every read. Raises KeyError where it was not taught to name any."""
+        here = batch.to(self.agent.hardware.device)
+        looked = self._look(here)
+        logits: Tensor = self.head["answer"](self._told(here, self.agent.read(here, looked), looked))
+        return logits.argmax(dim=-1).reshape(batch.last_write.shape).to(batch.last_write)
+
     def losses(self, batch: EpisodeBatch) -> Losses:
         """Chunk L1 of the head, errors of the pictures to come and of the answers, and the memory's auxiliary terms,
         unweighted.
