@@ -120,13 +120,19 @@ def clock_of(task: str) -> EveryTicks:
 
 
 def suited(recipe: Recipe, task: str) -> Recipe:
-    """A recipe as a task needs it: where things are to be touched in turn, more reads, one for each, and less noise,
-    since how many were touched is told by where the hand has been.
+    """A recipe as a task needs it: where things are to be touched in turn, fewer episodes with more reads each, and
+    less noise, since how many were touched is told by where the hand has been.
     """
     if task not in IN_TURN:
         return recipe
-    first = replace(recipe.memory_first, reads=6, state_noise_times=min(recipe.memory_first.state_noise_times, 5.0))
-    return replace(recipe, memory_first=first)
+    noise = min(recipe.memory_first.state_noise_times, 5.0)
+    return replace(recipe, memory_first=replace(recipe.memory_first, batch_pairs=16, reads=6, state_noise_times=noise))
+
+
+def seen_by(sight: Sight, task: str) -> BackboneSection:
+    """The eyes that a task needs: no picture of nine cubes and a button has more than a dozen things."""
+    few = task in IN_TURN and sight.backbone.name == "things"
+    return replace(sight.backbone, options={**sight.backbone.options, "most_things": 12}) if few else sight.backbone
 
 
 def design_of(row: str, sight: Sight, task: str = SHORT[0]) -> Design:
@@ -147,7 +153,7 @@ def design_of(row: str, sight: Sight, task: str = SHORT[0]) -> Design:
         chunk=CHUNK,
         policy_options={"ensemble_decay": ENSEMBLE_DECAY, "image_px": sight.px, "places": True},
     )
-    return with_eyes(design, EyesSection(POLICY, pooling=sight.pooling), sight.backbone)
+    return with_eyes(design, EyesSection(POLICY, pooling=sight.pooling), seen_by(sight, task))
 
 
 def plain(row: str, sight: Sight, task: str = SHORT[0]) -> dict[str, Any]:

@@ -28,6 +28,18 @@ def test_a_read_sees_the_newest_write_at_or_before_it(builder: BatchBuilder) -> 
     assert batch.last_write.tolist() == [[0, 0, 1, 1, 5]]
 
 
+def test_early_writes_are_those_before_the_first_decision(builder: BatchBuilder) -> None:
+    one = builder.data.episodes[0]
+    episodes = [
+        replace(one, demo=replace(one.demo, decision_ticks=ticks, answers=answers))
+        for ticks, answers in (((5, 9), (0, 1)), ((), ()))
+    ]
+    batch = replace(builder, data=UnpairedSet(episodes)).build([0, 1], [1.0, 2.0], [np.array([3])] * 2)
+    # Ticks 0, 2, 4, ... and 0, 4, 8, ..., of which there are half as many.
+    assert batch.early[0].nonzero().flatten().tolist() == [0, 1, 2]
+    assert batch.early[1].tolist() == batch.mask[1].tolist() and not batch.mask[1].all()
+
+
 def test_a_coarse_clock_writes_what_is_shown_as_finely_as_the_final_one(builder: BatchBuilder) -> None:
     class Shown:
         def of(self, demo: Demonstration) -> NDArray[np.bool_]:

@@ -30,7 +30,7 @@ def batch_of(last_write: list[list[int]], writes: int, order: list[list[int]] | 
     plain = prepare(design("gru"), [pair(0)]).training.build([0, 1], [1.0, 1.0], [np.array([5, 6])] * 2)
     steps = None if order is None else torch.tensor(order)
     mask = torch.ones(len(last_write), writes, dtype=torch.bool)
-    return plain._replace(last_write=torch.tensor(last_write), mask=mask, order=steps)
+    return plain._replace(last_write=torch.tensor(last_write), mask=mask, early=mask, order=steps)
 
 
 def written(episodes: int, writes: int, seed: int = 0) -> torch.Tensor:
@@ -76,6 +76,16 @@ def test_sights_are_of_writes_before_the_read(order: list[list[int]] | None) -> 
         torch.testing.assert_close(loss(told, asked, batch, first), expected)
     never = loss(told, asked, batch_of([[-1]] * 2, 3, order), tokens)
     assert never.item() == 0.0
+
+
+def test_sights_are_of_writes_before_the_first_decision() -> None:
+    told, asked, tokens = places(), torch.randn(2, ASKED, generator=torch.Generator().manual_seed(1)), written(2, 3)
+    tokens[:, 1] = tokens[:, 0]
+    early = torch.tensor([[True, True, False]] * 2)
+    expected = loss(told, asked, batch_of([[0]] * 2, 3), tokens)
+    for seed in range(8):
+        torch.manual_seed(seed)
+        torch.testing.assert_close(loss(told, asked, batch_of([[2]] * 2, 3)._replace(early=early), tokens), expected)
 
 
 def test_nothing_seen_adds_nothing() -> None:

@@ -18,8 +18,9 @@ def recognition_loss(places: Places, asked: Tensor, batch: EpisodeBatch, written
     """Cross-entropy of finding, among one sight of each episode, that of one's own (InfoNCE, van den Oord 2018).
 
     asked: what each read's readout asks with `(B * R, w)`. written: what the writes saw `(B, T, C, K, d)`. A sight is
-    any token of any write before the read, drawn anew at each call. An answer is learned by heart as well as by
-    looking; of which sight is whose nothing can be learned but to look. A mean over reads and cameras, of all reads.
+    any token of any write before the read and before the first decision, drawn anew at each call: what comes later is
+    seen by whoever decides. An answer is learned by heart as well as by looking; of which sight is whose nothing can be
+    learned but to look. A mean over reads and cameras, of all reads.
     """
     episodes, reads = batch.last_write.shape
     sights, some = _drawn(written.tokens, batch)
@@ -40,7 +41,7 @@ def _drawn(tokens: Tensor, batch: EpisodeBatch) -> tuple[Tensor, Tensor]:
     Any write first, then any token of it, so that a picture of many things counts no more than one of a single thing.
     """
     seen = there(tokens)
-    before = (_first_steps(batch)[:, None] <= batch.last_write[..., None]) & batch.mask[:, None]
+    before = (_first_steps(batch)[:, None] <= batch.last_write[..., None]) & (batch.mask & batch.early)[:, None]
     shown = before[..., None] & seen.any(dim=-1)[:, None]
     some = shown.any(dim=2).flatten(0, 1)
     write = _any(shown.transpose(2, 3))

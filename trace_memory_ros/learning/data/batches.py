@@ -56,10 +56,11 @@ class EpisodeBatch(NamedTuple):
     """B episodes with T padded writes and R reads each.
 
     mask `(B, T)` bool; last_write `(B, R)` step of the scan after which each read comes; images `(B, R, C, 3, P, P)` in
-    0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. order
-    `(B, T')` the write of each step of the scan, -1 after the last; None where the steps are the writes. future `(B, R,
-    K, C, 16, 16, 3)` small pictures in 0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks.
-    answers `(B, R)` what is right at the decision that a read lies near, -1 near none; None where nobody asks.
+    0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. early
+    `(B, T)` bool: writes before the first decision, all where there is none. order `(B, T')` the write of each step of
+    the scan, -1 after the last; None where the steps are the writes. future `(B, R, K, C, 16, 16, 3)` small pictures in
+    0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R)` what is right at the
+    decision that a read lies near, -1 near none; None where nobody asks.
     """
 
     writes: Evidence
@@ -70,6 +71,7 @@ class EpisodeBatch(NamedTuple):
     raw_state: Tensor
     actions: Tensor
     valid: Tensor
+    early: Tensor
     order: Tensor | None = None
     future: Tensor | None = None
     answers: Tensor | None = None
@@ -188,6 +190,7 @@ class BatchBuilder:
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
+            torch.from_numpy(np.stack([_early(e.demo, w, longest[0]) for e, w in zip(episodes, writes, strict=True)])),
             self._order(writes, orders, longest),
             torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
             torch.stack([_answers(demo, r, reach) for demo, r in seen]) if reach else None,
@@ -327,6 +330,13 @@ def _answers(demo: Demonstration, reads: NDArray[np.int64], reach: int) -> Tenso
     for tick, answer in zip(demo.decision_ticks, demo.answers, strict=True):
         found[(reads >= tick) & (reads < tick + reach)] = answer
     return torch.from_numpy(found)
+
+
+def _early(demo: Demonstration, writes: NDArray[np.int64], longest: int) -> NDArray[np.bool_]:
+    """Which of the writes, padded to `longest`, come before the first decision."""
+    early = np.zeros(longest, dtype=bool)
+    early[: len(writes)] = writes < min(demo.decision_ticks, default=demo.ticks)
+    return early
 
 
 def _longest(writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
