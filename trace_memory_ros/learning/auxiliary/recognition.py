@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import EpisodeBatch
 from trace_memory_ros.policies.places import Places
@@ -15,23 +15,24 @@ APART = 1e4
 
 
 def recognition_loss(places: Places, asked: Tensor, batch: EpisodeBatch, written: Features) -> Tensor:
-    """Cross-entropy of finding, among one sight of each episode, that of one's own (InfoNCE, van den Oord 2018).
+    """Cross-entropy of finding, among sights of all episodes, any of one's own (MIL-NCE, Miech et al. 2020).
 
     asked: what each read's readout asks with `(B * R, w)`. written: what the writes saw `(B, T, C, K, d)`. A sight is
     any token of any write before the read and before the first decision, drawn anew at each call: what comes later is
-    seen by whoever decides. An answer is learned by heart as well as by looking; of which sight is whose nothing can be
-    learned but to look. A mean over reads and cameras, of all reads.
+    seen by whoever decides. Of several that were seen each decision may ask for another. An answer is learned by heart
+    as well as by looking; of which sight is whose nothing can be learned but to look. A mean over reads and cameras, of
+    all reads.
     """
     episodes, reads = batch.last_write.shape
     sights, some = _drawn(written.tokens, batch)
     query, key = places.queries(asked), places.keys(sights)
     alike = torch.einsum("nchd,mchd->cnmh", query, key) * places.sharpness.exp()[:, 0]
     of = torch.arange(episodes, device=asked.device).repeat_interleave(reads)
-    # Another read of the same episode may have drawn the same sight.
-    same = (of[:, None] == of) & ~torch.eye(len(of), dtype=torch.bool, device=asked.device)
-    scores = alike.mean(dim=-1) - APART * (same | ~some.T[:, None])
-    own = torch.arange(len(of), device=asked.device).expand(len(scores), -1)
-    losses = nn.functional.cross_entropy(scores.transpose(1, 2), own, reduction="none")
+    same, last = of[:, None] == of, batch.last_write.flatten()
+    # What another read of the same episode drew may not have been seen yet.
+    own = same & (last[:, None] >= last)
+    scores = alike.mean(dim=-1) - APART * ((same & ~own) | ~some.T[:, None])
+    losses = scores.logsumexp(dim=2) - (scores - APART * ~own).logsumexp(dim=2)
     return (losses * some.T).sum() / some.numel()
 
 
