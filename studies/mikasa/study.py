@@ -204,17 +204,24 @@ def tables(figures: Figures) -> Iterator[Table | str]:
             COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
-        for n in range(1, asked_of(task) + 1) if task in IN_TURN else ():
-            counts = (
-                f"{row} {_told(one['touched'][str(n)])}" for row, one in found["rows"].items() if "touched" in one
-            )
-            yield f"{task}: {n} touched rightly: {', '.join(counts)}"
+        if task in IN_TURN:
+            yield from _told_in_turn(task, {row: one for row, one in found["rows"].items() if "touched" in one})
         if found["taken_by_auto"]:
             yield f"{task}: auto would take {', '.join(found['taken_by_auto'])}"
         if others := figures["published"].get(task):
             told = ", ".join(f"{name} {value:.2f}" for name, value in others.items())
             yield f"another regime, the older task of that name as ELMUR's authors report it: {told}"
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
+
+
+def _told_in_turn(task: str, rows: Figures) -> Iterator[str]:
+    """How many were touched rightly, and which held-out decisions are named rightly."""
+    for n in range(1, asked_of(task) + 1):
+        shares = (f"{row} {_told(one['touched'][str(n)])}" for row, one in rows.items())
+        yield f"{task}: {n} touched rightly: {', '.join(shares)}"
+    named = {row: [f"{one['right']}/{one['count']}" for one in found["named"]] for row, found in rows.items()}
+    decisions = (f"{row} {', '.join(each)}" for row, each in named.items())
+    yield f"{task}: held-out decisions named, memory alone: {'; '.join(decisions)}"
 
 
 def _cells(found: Figures) -> list[str]:

@@ -329,7 +329,9 @@ def test_it_is_told_how_many_were_touched_rightly(tmp_path: Path) -> None:
     assert {n: one["right"] for n, one in found["touched"].items()} == {"1": 2, "2": 2, "3": 1}
     assert [one["right"] for one in found["named"]] == [2, 1]
     assert "at_right" not in found and figures["clocks"] == {task: EVERY_TICK.to_dict()}
-    assert [line for line in study.tables(figures) if isinstance(line, str)][2].startswith(f"{task}: 3 touched rightly")
+    lines = [line for line in study.tables(figures) if isinstance(line, str)]
+    assert lines[2].startswith(f"{task}: 3 touched rightly: gru 1/3")
+    assert lines[3] == f"{task}: held-out decisions named, memory alone: gru 2/2, 1/2"
 
 
 def test_auto_takes_a_row_by_the_validation_demonstrations(tmp_path: Path) -> None:
