@@ -94,7 +94,7 @@ def things(image: Floats, least: int, most: int, colourful: float) -> Things:
     colours = _sums(of, image.reshape(-1, COLOURS)[pixels], len(small)) / count[:, None]
     outlines = _outlines(of, where - middles[of], count, sides.prod(axis=1)) / np.array([most] + [1] * (OUTLINE - 1))
     kept = (sides.max(axis=1, initial=0) <= most) & (np.ptp(colours, axis=1) >= colourful)
-    ground = _ground(image, region, most)
+    ground = _ground(image, region == sizes.argmax(), most)
     if ground is not None:
         kept &= np.array([not belong(colour, ground) for colour in colours.astype(np.float32)], dtype=bool)
     looks = np.concatenate([colours, outlines], axis=1)[kept].astype(np.float32)
@@ -102,9 +102,9 @@ def things(image: Floats, least: int, most: int, colourful: float) -> Things:
     return Things(middles[kept], looks, number[region].reshape(image.shape[:2]))
 
 
-def _ground(image: Floats, region: NDArray[np.int64], most: int) -> Floats | None:
-    """The mean colour of a picture's largest region, on which things lie; None where that is as small as a thing."""
-    rows, columns = np.divmod(np.flatnonzero(region == np.bincount(region).argmax()), image.shape[1])
+def _ground(image: Floats, largest: NDArray[np.bool_], most: int) -> Floats | None:
+    """The mean colour of a picture's largest region `(h * w,)`, on which things lie; None where that may be a thing."""
+    rows, columns = np.divmod(np.flatnonzero(largest), image.shape[1])
     return None if max(np.ptp(rows), np.ptp(columns)) < most else image[rows, columns].mean(axis=0)
 
 
