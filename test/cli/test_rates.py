@@ -15,7 +15,7 @@ from trace_memory_ros.evidence.evaluation_file import read_evaluation
 from trace_memory_ros.learning.bags.design import BagOptions
 from trace_memory_ros.learning.bags.recordings import recordings_under
 from trace_memory_ros.learning.bags.training import Prepared, prepare, read_bags
-from trace_memory_ros.learning.data.batches import sample_reads
+from trace_memory_ros.learning.data.reads import sample_reads
 from trace_memory_ros.learning.recipe import ReadShares, Recipe
 from trace_memory_ros.learning.run_config import FILE, read_file
 from trace_memory_ros.runtime.checkpoint import load

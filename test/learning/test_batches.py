@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.augment import augment, shift
-from trace_memory_ros.learning.data.batches import BatchBuilder, sample_reads
+from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
+from trace_memory_ros.learning.data.reads import sample_reads
 from trace_memory_ros.learning.memory_first import delay_stages, usual_stages
 from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, ReadShares
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trace_memory_ros.learning.data.dataset import START_MS, Episode, EpisodeSet, Statistics
+from trace_memory_ros.learning.data.dataset import Episode, EpisodeSet, Statistics
 from trace_memory_ros.learning.data.delay import Delay, lengthened, travelled
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.path_signatures import PathSignatures
@@ -19,10 +19,8 @@ from trace_memory_ros.learning.data.unexplained import Shows
 from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.features.cache import FeatureCache
 from trace_memory_ros.learning.features.views import PLAIN
-from trace_memory_ros.learning.recipe import ReadShares
 from trace_memory_ros.observation.frames import stacked
 from trace_memory_ros.observation.images import shrunk
-from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.vision.base import Features
@@ -30,8 +28,6 @@ from trace_memory_ros.vision.base import Features
 FUTURE_CHUNKS = (1, 2, 4)
 """How many chunks after a read the pictures to come are seen; an episode's last stands for those after its end."""
 FUTURE_PX = 16
-BEFORE_MS = 200
-"""How long before a decision reads count as near it."""
 
 
 class Evidence(NamedTuple):
@@ -382,27 +378,3 @@ def _stack(parts: list[Evidence]) -> Evidence:
 def on_seen(change: Callable[[Tensor], Tensor], seen: Tensor | Features) -> Tensor | Features:
     """Images, or both parts of features, changed."""
     return Features(*map(change, seen)) if isinstance(seen, Features) else change(seen)
-
-
-def sample_reads(
-    rng: np.random.Generator, episode: Episode, count: int, shares: ReadShares, reach: int
-) -> NDArray[np.int64]:
-    """`count` read ticks: near a decision (to `reach` ticks after it), where twins part, at pauses, at the start, and
-    anywhere.
-
-    The first four kinds are rare, and at these ticks the joints alone do not determine the action.
-    """
-    anywhere = episode.readable
-    before = ticks_in(BEFORE_MS, episode.period_ms)
-    near = [np.arange(tick - before, tick + reach) for tick in episode.demo.decision_ticks]
-    wanted = (
-        (shares.near_branch, np.concatenate(near) if near else anywhere[:0]),
-        (shares.apart, episode.apart),
-        (shares.pauses, episode.pauses),
-        (shares.start, np.arange(ticks_in(START_MS, episode.period_ms))),
-    )
-    groups = [(share, ticks[np.isin(ticks, anywhere)]) for share, ticks in wanted]
-    rest = 1.0 - sum(share for share, ticks in groups if ticks.size)
-    kinds = [(share, ticks) for share, ticks in groups if ticks.size] + [(rest, anywhere)]
-    counts = rng.multinomial(count, [share for share, _ in kinds])
-    return np.concatenate([rng.choice(ticks, n) for n, (_, ticks) in zip(counts, kinds, strict=True)])

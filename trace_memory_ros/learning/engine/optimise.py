@@ -14,8 +14,9 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.data.augment import augment
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, sample_reads
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.data.delay import Delay, draw_delays
+from trace_memory_ros.learning.data.reads import sample_reads
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.engine.stage_times import (
