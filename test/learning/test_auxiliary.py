@@ -21,7 +21,7 @@ from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
-from trace_memory_ros.policies.places import HEADS, KEY, Places
+from trace_memory_ros.policies.places import HEADS, KEY, WAVES, Places, in_waves
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import FeatureNorm, Pool
 
@@ -98,6 +98,34 @@ def test_places_carry_over_to_colours_never_trained_on_there() -> None:
     # What a perceptron makes of the same is a table of colours by places.
     flat = lambda asked, tokens: layers(torch.cat([asked, tokens.flatten(1)], dim=-1))  # noqa: E731
     assert right(flat, 3e-3, list(layers.parameters()), told.grid) < 0.3
+
+
+def which(told: Callable[[torch.Tensor], torch.Tensor], width: int) -> float:
+    """Share of nine neighbours on an arc that are told apart, after 100 steps, by where they are to half a spacing."""
+    rng = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    angles = torch.linspace(-0.9, 0.9, 9)
+    arc = 0.9 * torch.stack([angles.cos(), angles.sin()], dim=-1)
+    layers = nn.Sequential(nn.Linear(width, 64), nn.GELU(), nn.Linear(64, len(arc)))
+    optimiser = torch.optim.Adam(layers.parameters(), lr=1e-3)
+
+    def drawn(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        at = torch.randint(len(arc), (count,), generator=rng)
+        return told(arc[at] + 0.03 * torch.randn(count, 2, generator=rng)), at
+
+    for _ in range(100):
+        where, at = drawn(64)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(layers(where), at).backward()
+        optimiser.step()
+    where, at = drawn(1000)
+    return float((layers(where).argmax(dim=-1) == at).float().mean())
+
+
+def test_neighbours_are_told_apart_by_waves_of_their_places() -> None:
+    assert in_waves(torch.zeros(3, 2)).shape == (3, 2 * (1 + 2 * WAVES))
+    assert which(in_waves, 2 * (1 + 2 * WAVES)) > 0.9
+    assert which(lambda places: places, 2) < 0.6
 
 
 def few_scenes(

@@ -17,6 +17,19 @@ SHARPNESS = 16.0
 """What the likeness of query and key, from -1 to 1, is multiplied by at first."""
 LEAST = 1e-12
 """What a key's length is taken for at least."""
+WAVES = 4
+"""Wavelengths that a place is told in, from the side of a picture down, each half of the one before."""
+
+
+def in_waves(places: Tensor) -> Tensor:
+    """Places `(..., n)` with the sines and cosines of `WAVES` wavelengths `(..., n * (1 + 2 * WAVES))`.
+
+    Which of neighbouring things lies somewhere is a steep function of rows and columns, which a perceptron is slow to
+    learn (Fourier features, Tancik et al. 2020).
+    """
+    frequencies = math.pi / EDGE * 2.0 ** torch.arange(WAVES, device=places.device)
+    phases = (places[..., None] * frequencies).flatten(-2)
+    return torch.cat([places, phases.sin(), phases.cos()], dim=-1)
 
 
 class Places(nn.Module):

@@ -11,7 +11,7 @@ from trace_memory_ros.learning.auxiliary.recognition import recognition_loss
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act.policy import chunk_l1
-from trace_memory_ros.policies.places import Places
+from trace_memory_ros.policies.places import WAVES, Places, in_waves
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import Pool
 
@@ -36,7 +36,7 @@ class AuxiliaryHead(nn.Module):
         places = _places(agent, self._read)
         if places is not None:
             self.head["places"] = places
-            inputs += places.width
+            inputs += places.width * (1 + 2 * WAVES)
         self._inputs, self._hidden = inputs, hidden
         self.head["chunk"] = self._perceptron(outputs)
         self.head.to(agent.hardware.device)
@@ -109,7 +109,8 @@ class AuxiliaryHead(nn.Module):
         """What is known at the reads `(B * R, w)`, and where in the present that lies which the readout asks for."""
         known = self._known(batch, readout)
         if looked is not None:
-            known = torch.cat([known, self.head["places"](_asked(readout), looked.flatten().tokens)], dim=-1)
+            places = self.head["places"](_asked(readout), looked.flatten().tokens)
+            known = torch.cat([known, in_waves(places)], dim=-1)
         return known
 
     def _chunks(self, batch: EpisodeBatch, told: Tensor) -> Tensor:
