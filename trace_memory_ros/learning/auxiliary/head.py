@@ -36,9 +36,9 @@ class AuxiliaryHead(nn.Module):
         places = _places(agent, self._read)
         if places is not None:
             self.head["places"] = places
-            inputs += places.width * (1 + 2 * WAVES)
+            inputs += places.width
         self._inputs, self._hidden = inputs, hidden
-        self.head["chunk"] = self._perceptron(outputs)
+        self.head["chunk"] = self._perceptron(inputs, outputs)
         self.head.to(agent.hardware.device)
         self.recognises = False
 
@@ -58,7 +58,8 @@ class AuxiliaryHead(nn.Module):
     def name_answers(self, training: BatchBuilder) -> None:
         """Name what is right near a decision as well, of the answers that there are in training."""
         answers = {answer for episode in training.data.episodes for answer in episode.demo.answers}
-        self.head["answer"] = self._perceptron(1 + max(answers)).to(self.agent.hardware.device)
+        inputs = self._inputs + 2 * WAVES * (self._inputs - self._read - self._state)
+        self.head["answer"] = self._perceptron(inputs, 1 + max(answers)).to(self.agent.hardware.device)
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)`."""
@@ -71,7 +72,7 @@ class AuxiliaryHead(nn.Module):
         """The answer `(B, R)` that it names at every read. Raises KeyError where it was not taught to name any."""
         here = batch.to(self.agent.hardware.device)
         looked = self._look(here)
-        logits: Tensor = self.head["answer"](self._told(here, self.agent.read(here, looked), looked))
+        logits = self._answers(self._told(here, self.agent.read(here, looked), looked))
         return logits.argmax(dim=-1).reshape(batch.last_write.shape).to(batch.last_write)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
@@ -85,7 +86,7 @@ class AuxiliaryHead(nn.Module):
         told = self._told(batch, readout, looked)
         own = {"chunk_l1": self.chunk_loss(self._chunks(batch, told), target, batch.valid)}
         if batch.answers is not None:
-            own["answer"] = answer_loss(self.head["answer"](told), batch.answers.flatten())
+            own["answer"] = answer_loss(self._answers(told), batch.answers.flatten())
         if self.recognises and isinstance(places := self.head["places"], Places):
             own["recognition"] = recognition_loss(places, _asked(readout), batch, self.agent.look(batch.writes))
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
@@ -102,16 +103,21 @@ class AuxiliaryHead(nn.Module):
     def _known(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
         return torch.cat([readout.vector, readout.address, batch.reads.state.flatten(0, 1)], dim=-1)
 
-    def _perceptron(self, outputs: int) -> nn.Module:
-        return nn.Sequential(nn.Linear(self._inputs, self._hidden), nn.GELU(), nn.Linear(self._hidden, outputs))
+    def _perceptron(self, inputs: int, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(inputs, self._hidden), nn.GELU(), nn.Linear(self._hidden, outputs))
 
     def _told(self, batch: EpisodeBatch, readout: Readout, looked: Features | None) -> Tensor:
         """What is known at the reads `(B * R, w)`, and where in the present that lies which the readout asks for."""
         known = self._known(batch, readout)
         if looked is not None:
-            places = self.head["places"](_asked(readout), looked.flatten().tokens)
-            known = torch.cat([known, in_waves(places)], dim=-1)
+            known = torch.cat([known, self.head["places"](_asked(readout), looked.flatten().tokens)], dim=-1)
         return known
+
+    def _answers(self, told: Tensor) -> Tensor:
+        """Logits of the answers. A chunk changes smoothly with the places, which of the choices lies there does not."""
+        known, places = told.tensor_split((self._read + self._state,), dim=-1)
+        logits: Tensor = self.head["answer"](torch.cat([known, in_waves(places)], dim=-1))
+        return logits
 
     def _chunks(self, batch: EpisodeBatch, told: Tensor) -> Tensor:
         chunks: Tensor = self.head["chunk"](told)
