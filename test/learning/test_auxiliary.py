@@ -240,7 +240,9 @@ def test_answers_are_of_the_decision_that_a_read_comes_shortly_after(builder: Ba
     reads = [np.array([0, BRANCH_TICK - 1, BRANCH_TICK, BRANCH_TICK + 2, BRANCH_TICK + 3])] * 3
     batch = builder.build([0, 1, 4], [1.0] * 3, reads, pictures=False, reach=3)
     right = [builder.data.episodes[index].demo.answers[0] for index in (0, 1, 4)]
-    assert len(set(right)) > 1 and batch.answers.tolist() == [[-1, -1, answer, answer, -1] for answer in right]
+    assert len(set(right)) > 1 and batch.answers.tolist() == [
+        [[-1], [-1], [answer], [answer], [-1]] for answer in right
+    ]
     assert batch.to(torch.device("cpu")).answers.tolist() == batch.answers.tolist()
     assert builder.build([0], [1.0], reads[:1]).answers is None
 

@@ -163,7 +163,7 @@ def learn_memory(
         if recipe.recognition_weight:
             model.recognise()
         if recipe.answer_weight and _decides(training):
-            model.name_answers(training)
+            model.name_answers(training, recipe.pointed_answers)
         alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]
         planned = stages or alone or _stages_of(attempt, training, validation, first)
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
@@ -236,7 +236,7 @@ class _Attempt:
             *sizes,
             pictures=False,
             future=self.recipe.future_weight > 0,
-            answers="answer" in self.model.head,
+            answers=self.model.answers,
         )
 
         def make(step: int) -> Built:

@@ -126,8 +126,9 @@ class Recipe:
     frozen_trunk: keep the policy's image trunk as it is, which needs a policy that was trained before. future_weight:
     of the error of the pictures to come, in the first phase; 0 where they are not to be predicted. answer_weight: of
     naming the answer near a decision, in the first phase, where a chunk says little of it; 0 where that is not to be
-    learned. recognition_weight: of telling what was seen from what was seen in other episodes, in the first phase, by
-    eyes that attend to places; 0 where that is not to be learned.
+    learned. pointed_answers: of how many decisions, the present one and those after it, the answer is named by pointing
+    at a place in the picture; 0 where it may be anything. recognition_weight: of telling what was seen from what was
+    seen in other episodes, in the first phase, by eyes that attend to places; 0 where that is not to be learned.
     """
 
     pairs: int = 60
@@ -153,6 +154,7 @@ class Recipe:
     kl_weight: float = 1e-3
     future_weight: float = 0.0
     answer_weight: float = 0.0
+    pointed_answers: int = 0
     recognition_weight: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
 
@@ -160,6 +162,11 @@ class Recipe:
         for name in ("pairs", "held_out_pairs", "validation_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Recipe.{name} = {getattr(self, name)}: must be at least 1")
+        if self.pointed_answers < 0 or (self.pointed_answers and not self.answer_weight):
+            raise ValueError(
+                f"Recipe.pointed_answers = {self.pointed_answers}: must not be negative, and asks for an answer_weight "
+                "above 0"
+            )
         if self.pairs > self.first_validation_seed or self.validation_seeds[-1] >= self.first_held_out_seed:
             raise ValueError(
                 f"{self.pairs} training seeds from 0, {self.validation_pairs} validation seeds from "

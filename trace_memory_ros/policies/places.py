@@ -86,6 +86,13 @@ class Places(nn.Module):
 
     def forward(self, asked: Tensor, tokens: Tensor) -> Tensor:
         """Questions `(N, w)` and tokens `(N, C, K, d)` to the places of all heads `(N, 2 * C * heads)`."""
+        scores, grid = self.scores(self.queries(asked), tokens)
+        return (scores.softmax(dim=-1) @ grid).flatten(1)
+
+    def scores(self, queries: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Of queries `(N, C, heads, KEY)` for the k tokens looked at `(N, C, heads, k)`, and their places
+        `(..., k, 2)`.
+        """
         seen, drawn = self._looks(tokens), tokens.new_zeros(())
         grid = apart(tokens)[1] if self.placed else self.grid
         if (salience := self._salience[0]) is not None:
@@ -95,15 +102,19 @@ class Places(nn.Module):
         key = self._keys(seen)
         # Keys are many and wide: the products are divided by their lengths, not they themselves.
         lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
-        alike = torch.einsum("nchd,nckhd->nchk", self.queries(asked), key) / lengths
+        alike = torch.einsum("nchd,nckhd->nchk", queries, key) / lengths
         scores = alike * self.sharpness.exp() + drawn
         if self.placed:
             scores = of_things(scores, there(tokens)[..., None, :])
-        return (scores.softmax(dim=-1) @ grid).flatten(1)
+        return scores, grid
 
-    def queries(self, asked: Tensor) -> Tensor:
-        """Of questions `(N, w)` each head's in each camera's picture, of length 1 `(N, C, heads, KEY)`."""
-        return nn.functional.normalize(self.query(asked).unflatten(-1, (self.cameras, HEADS, KEY)), dim=-1)
+    def queries(self, asked: Tensor, query: nn.Module | None = None) -> Tensor:
+        """Of questions `(N, w)` each head's in each camera's picture, of length 1 `(N, C, heads, KEY)`.
+
+        query: another map of the questions than its own.
+        """
+        mapped: Tensor = (self.query if query is None else query)(asked)
+        return nn.functional.normalize(mapped.unflatten(-1, (self.cameras, HEADS, KEY)), dim=-1)
 
     def keys(self, things: Tensor) -> Tensor:
         """Each head's of tokens `(..., d)`, of length 1 `(..., heads, KEY)`."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from trace_memory_ros.learning.agent import Agent, Losses, shared
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
+from trace_memory_ros.learning.auxiliary.pointing import Pointing
 from trace_memory_ros.learning.auxiliary.recognition import recognition_loss
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.memory.base import Readout
@@ -41,6 +42,7 @@ class AuxiliaryHead(nn.Module):
         self.head["chunk"] = self._perceptron(inputs, outputs)
         self.head.to(agent.hardware.device)
         self.recognises = False
+        self.answers = 0
 
     def recognise(self) -> None:
         """Tell what was seen from what was seen in other episodes as well; ValueError for eyes that don't attend."""
@@ -55,11 +57,23 @@ class AuxiliaryHead(nn.Module):
         future = FuturePictures.fit(training, self._read + self._state, weight)
         self.head["future"] = future.to(self.agent.hardware.device)
 
-    def name_answers(self, training: BatchBuilder) -> None:
-        """Name what is right near a decision as well, of the answers that there are in training."""
-        answers = {answer for episode in training.data.episodes for answer in episode.demo.answers}
-        inputs = self._inputs + 2 * WAVES * (self._inputs - self._read - self._state)
-        self.head["answer"] = self._perceptron(inputs, 1 + max(answers)).to(self.agent.hardware.device)
+    def name_answers(self, training: BatchBuilder, pointed: int = 0) -> None:
+        """Name what is right near a decision as well, of the answers that there are in training.
+
+        pointed: so many of them from there on, by pointing. Raises ValueError for eyes that don't attend to places.
+        """
+        count = 1 + max(answer for episode in training.data.episodes for answer in episode.demo.answers)
+        known = self._read + self._state
+        if not pointed:
+            answer: nn.Module = self._perceptron(self._inputs + 2 * WAVES * (self._inputs - known), count)
+        elif "places" in self.head and isinstance(places := self.head["places"], Places):
+            answer = Pointing(places, self._read, known, count, pointed)
+        else:
+            raise ValueError(
+                f"recipe.pointed_answers = {pointed} asks for eyes that attend to places: set eyes.pooling, or it to 0"
+            )
+        self.head["answer"] = answer.to(self.agent.hardware.device)
+        self.answers = max(1, pointed)
 
     def forward(self, batch: EpisodeBatch) -> Tensor:
         """Normalised action chunks `(B, R, H, A)`."""
@@ -72,7 +86,12 @@ class AuxiliaryHead(nn.Module):
         """The answer `(B, R)` that it names at every read. Raises KeyError where it was not taught to name any."""
         here = batch.to(self.agent.hardware.device)
         looked = self._look(here)
-        logits = self._answers(self._told(here, self.agent.read(here, looked), looked))
+        readout = self.agent.read(here, looked)
+        pointing = self.head["answer"]
+        if isinstance(pointing, Pointing) and looked is not None:
+            logits = pointing(_asked(readout), self._known(here, readout), looked.flatten().tokens)[:, 0]
+        else:
+            logits = self._answers(self._told(here, readout, looked))
         return logits.argmax(dim=-1).reshape(batch.last_write.shape).to(batch.last_write)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
@@ -86,7 +105,12 @@ class AuxiliaryHead(nn.Module):
         told = self._told(batch, readout, looked)
         own = {"chunk_l1": self.chunk_loss(self._chunks(batch, told), target, batch.valid)}
         if batch.answers is not None:
-            own["answer"] = answer_loss(self._answers(told), batch.answers.flatten())
+            pointing, answers = self.head["answer"], batch.answers.flatten(0, 1)
+            if isinstance(pointing, Pointing) and looked is not None:
+                known = self._known(batch, readout)
+                own["answer"] = pointing.loss(_asked(readout), known, looked.flatten().tokens, answers)
+            else:
+                own["answer"] = answer_loss(self._answers(told), answers[:, 0])
         if self.recognises and isinstance(places := self.head["places"], Places):
             own["recognition"] = recognition_loss(places, _asked(readout), batch, self.agent.look(batch.writes))
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):

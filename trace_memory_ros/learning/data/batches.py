@@ -55,8 +55,8 @@ class EpisodeBatch(NamedTuple):
     0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. early
     `(B, T)` bool: writes before the first decision, all where there is none. order `(B, T')` the write of each step of
     the scan, -1 after the last; None where the steps are the writes. future `(B, R, K, C, 16, 16, 3)` small pictures in
-    0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R)` what is right at the
-    decision that a read lies near, -1 near none; None where nobody asks.
+    0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R, J)` what is right at
+    the decision that a read lies near and at those after it, -1 near none and after the last; None where nobody asks.
     """
 
     writes: Evidence
@@ -155,6 +155,7 @@ class BatchBuilder:
         raw: bool = False,
         future: bool = False,
         reach: int = 0,
+        coming: int = 1,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
@@ -163,7 +164,7 @@ class BatchBuilder:
         longest: writes and steps to pad to, where the episodes are part of a batch. delays: one per episode; all as
         long as `delay` says where none are given. raw: with images as they are stored, which are a quarter of the
         bytes; see `floats`. future: with pictures of what is seen after each read. reach: with the answers at reads up
-        to so many ticks after a decision; 0 without.
+        to so many ticks after a decision, and of the `coming` ones from there; 0 without.
         """
         episodes = [self.data.episodes[i] for i in indices]
         due = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
@@ -189,7 +190,7 @@ class BatchBuilder:
             torch.from_numpy(np.stack([_early(e.demo, w, longest[0]) for e, w in zip(episodes, writes, strict=True)])),
             self._order(writes, orders, longest),
             torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
-            torch.stack([_answers(demo, r, reach) for demo, r in seen]) if reach else None,
+            torch.stack([_answers(demo, r, reach, coming) for demo, r in seen]) if reach else None,
         )
         return batch if raw else batch.floats()
 
@@ -320,11 +321,14 @@ class Data(NamedTuple):
     held_out: BatchBuilder | None
 
 
-def _answers(demo: Demonstration, reads: NDArray[np.int64], reach: int) -> Tensor:
-    """What is right at the last decision up to `reach` ticks before each read, -1 after none."""
-    found = np.full(len(reads), -1, dtype=np.int64)
-    for tick, answer in zip(demo.decision_ticks, demo.answers, strict=True):
-        found[(reads >= tick) & (reads < tick + reach)] = answer
+def _answers(demo: Demonstration, reads: NDArray[np.int64], reach: int, coming: int) -> Tensor:
+    """What is right at the last decision up to `reach` ticks before each read `(R,)`, -1 after none, and at those that
+    follow it `(R, coming)`.
+    """
+    found = np.full((len(reads), coming), -1, dtype=np.int64)
+    rest = np.array([*demo.answers, *[-1] * coming])
+    for index, tick in enumerate(demo.decision_ticks):
+        found[(reads >= tick) & (reads < tick + reach)] = rest[index : index + coming]
     return torch.from_numpy(found)
 
 

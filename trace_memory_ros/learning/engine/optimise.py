@@ -74,8 +74,8 @@ class Sampling:
     """How the batches of a phase or stage are drawn: `pairs` counterfactual pairs, or as many episodes without twins,
     written at about `clock_factor` times the final update interval.
 
-    pictures: whether the policy's images are wanted. future: whether those to come are. answers: whether what is right
-    near a decision is.
+    pictures: whether the policy's images are wanted. future: whether those to come are. answers: of how many
+    decisions what is right is, from the one that a read lies near.
     """
 
     builder: BatchBuilder
@@ -86,7 +86,7 @@ class Sampling:
     shares: ReadShares
     pictures: bool = True
     future: bool = False
-    answers: bool = False
+    answers: int = 0
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         """Every random choice of a batch."""
@@ -108,7 +108,9 @@ class Sampling:
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
         rest = (longest, drawn.views[rows], drawn.delays[rows])
         reach = self.recipe.branch_reach if self.answers else 0
-        batch = self.builder.build(*mine, self.pictures, *rest, raw=True, future=self.future, reach=reach)
+        batch = self.builder.build(
+            *mine, self.pictures, *rest, raw=True, future=self.future, reach=reach, coming=self.answers
+        )
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 

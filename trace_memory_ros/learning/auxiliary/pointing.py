@@ -1,0 +1,79 @@
+"""Naming answers that are places, by where attention to the present lies."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from trace_memory_ros.policies.places import HEADS, KEY, WAVES, Places, in_waves
+from trace_memory_ros.vision.placed import EDGE, WHERE
+
+HIDDEN = 64
+NOWHERE = 1.5 * EDGE
+"""Row and column of what is no place in the picture."""
+
+
+class Pointing(nn.Module):
+    """Answers by pointing: of each thing how much attention it has, and of its place which answers lie there.
+
+    A pointer sum (Kadlec et al. 2016): P(a) = sum over heads h and things k of P(h) P(k | h) P(a | place of k).
+    Attention goes by looks alone, so with hues turned no episode's answers are learned by heart. What is no place in
+    the picture, such as that nothing is left to do, is pointed at beside it. Of the `coming` answers the present one
+    is asked for as the policy asks; each later one by a map of its own, so that all are kept from the first on, and
+    which comes next is learned apart from what they are.
+
+    places: another module's. asked, known: widths of what is asked with, and of what tells which head to follow.
+    """
+
+    def __init__(self, places: Places, asked: int, known: int, answers: int, coming: int) -> None:
+        super().__init__()
+        # In a tuple, so that its weights are not this module's as well.
+        self._places = (places,)
+        self.nowhere = nn.Parameter(torch.randn(HEADS, KEY))
+        told = WHERE * (1 + 2 * WAVES) + places.cameras
+        self.where = nn.Sequential(nn.Linear(told, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, answers))
+        self.follow = nn.Sequential(nn.Linear(known, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, HEADS))
+        self.later = nn.ModuleList(nn.Linear(asked, places.cameras * HEADS * KEY) for _ in range(coming - 1))
+
+    def forward(self, asked: Tensor, known: Tensor, tokens: Tensor) -> Tensor:
+        """Log-probabilities `(N, coming, answers)` of questions `(N, w)`, what is known `(N, v)` and tokens
+        `(N, C, K, d)`.
+        """
+        places = self._places[0]
+        followed = self.follow(known).log_softmax(dim=-1)
+        alike = torch.full_like(followed, -math.log(HEADS))
+        queries = [places.queries(asked, query) for query in (None, *self.later)]
+        found = [self._found(query, tokens) for query in queries]
+        heads = [followed, *[alike] * len(self.later)]
+        return torch.stack([self._any(*each) for each in zip(found, heads, strict=True)], dim=1)
+
+    def loss(self, asked: Tensor, known: Tensor, tokens: Tensor, answers: Tensor) -> Tensor:
+        """Negative log-likelihood of answers `(N, coming)`, a mean over reads: those that are -1 add nothing."""
+        told = self(asked, known, tokens)
+        total = nn.functional.nll_loss(told.flatten(0, 1), answers.flatten(), ignore_index=-1, reduction="sum")
+        return total / len(answers)
+
+    def _found(self, queries: Tensor, tokens: Tensor) -> Tensor:
+        """Log-probabilities `(N, C, heads, answers)`, one head following in one camera's picture."""
+        places = self._places[0]
+        scores, grid = places.scores(queries, tokens)
+        beside = torch.einsum("nchd,hd->nch", queries, nn.functional.normalize(self.nowhere, dim=-1))
+        beside = beside * places.sharpness.exp()[:, 0]
+        attention = torch.cat([scores, beside[..., None]], dim=-1).log_softmax(dim=-1)
+        grid = grid.expand(*scores.shape[:2], -1, -1)
+        grid = torch.cat([grid, torch.full_like(grid[:, :, :1], NOWHERE)], dim=2)
+        return (attention[..., None] + self._lie(grid)[:, :, None]).logsumexp(dim=3)
+
+    def _lie(self, grid: Tensor) -> Tensor:
+        """Log-probabilities `(N, C, k, answers)` of what lies at places `(N, C, k, 2)`."""
+        camera = torch.eye(grid.shape[1], device=grid.device)[:, None].expand(*grid.shape[:3], -1)
+        logits: Tensor = self.where(torch.cat([in_waves(grid), camera], dim=-1))
+        return logits.log_softmax(dim=-1)
+
+    @staticmethod
+    def _any(found: Tensor, heads: Tensor) -> Tensor:
+        """Over cameras, alike, and heads, by log-probabilities `(N, heads)`, to `(N, answers)`."""
+        joint = found + heads[:, None, :, None] - math.log(found.shape[1])
+        return joint.flatten(1, 2).logsumexp(dim=1)
