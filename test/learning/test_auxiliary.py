@@ -251,8 +251,8 @@ def test_reads_near_no_decision_add_nothing_to_naming_answers() -> None:
     logits, answers = torch.randn(5, 3), torch.tensor([-1, 2, -1, 0, 1])
     near = answers >= 0
     each = nn.functional.cross_entropy(logits[near], answers[near], reduction="none")
-    torch.testing.assert_close(answer_loss(logits, answers), each.sum() / 5)
-    assert answer_loss(logits, torch.full((5,), -1)) == 0.0
+    torch.testing.assert_close(answer_loss(logits[:, None], answers[:, None]), each.sum() / 5)
+    assert answer_loss(logits[:, None], torch.full((5, 1), -1)) == 0.0
 
 
 def test_answers_are_learned_with_the_memory(builder: BatchBuilder) -> None:

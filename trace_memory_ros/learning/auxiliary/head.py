@@ -12,7 +12,7 @@ from trace_memory_ros.learning.auxiliary.recognition import recognition_loss
 from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.act.policy import chunk_l1
-from trace_memory_ros.policies.places import WAVES, Places, in_waves
+from trace_memory_ros.policies.places import Places
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import Pool
 
@@ -39,7 +39,7 @@ class AuxiliaryHead(nn.Module):
             self.head["places"] = places
             inputs += places.width
         self._inputs, self._hidden = inputs, hidden
-        self.head["chunk"] = self._perceptron(inputs, outputs)
+        self.head["chunk"] = self._perceptron(outputs)
         self.head.to(agent.hardware.device)
         self.recognises = False
         self.answers = 0
@@ -65,7 +65,7 @@ class AuxiliaryHead(nn.Module):
         count = 1 + max(answer for episode in training.data.episodes for answer in episode.demo.answers)
         known = self._read + self._state
         if not pointed:
-            answer: nn.Module = self._perceptron(self._inputs + 2 * WAVES * (self._inputs - known), count)
+            answer: nn.Module = self._perceptron(count)
         elif "places" in self.head and isinstance(places := self.head["places"], Places):
             answer = Pointing(places, self._read, known, count, pointed)
         else:
@@ -87,12 +87,8 @@ class AuxiliaryHead(nn.Module):
         here = batch.to(self.agent.hardware.device)
         looked = self._look(here)
         readout = self.agent.read(here, looked)
-        pointing = self.head["answer"]
-        if isinstance(pointing, Pointing) and looked is not None:
-            logits = pointing(_asked(readout), self._known(here, readout), looked.flatten().tokens)[:, 0]
-        else:
-            logits = self._answers(self._told(here, readout, looked))
-        return logits.argmax(dim=-1).reshape(batch.last_write.shape).to(batch.last_write)
+        logits = self._answers(here, readout, looked, self._told(here, readout, looked))
+        return logits[:, 0].argmax(dim=-1).reshape(batch.last_write.shape).to(batch.last_write)
 
     def losses(self, batch: EpisodeBatch) -> Losses:
         """Chunk L1 of the head, errors of the pictures to come and of the answers, and the memory's auxiliary terms,
@@ -105,12 +101,7 @@ class AuxiliaryHead(nn.Module):
         told = self._told(batch, readout, looked)
         own = {"chunk_l1": self.chunk_loss(self._chunks(batch, told), target, batch.valid)}
         if batch.answers is not None:
-            pointing, answers = self.head["answer"], batch.answers.flatten(0, 1)
-            if isinstance(pointing, Pointing) and looked is not None:
-                known = self._known(batch, readout)
-                own["answer"] = pointing.loss(_asked(readout), known, looked.flatten().tokens, answers)
-            else:
-                own["answer"] = answer_loss(self._answers(told), answers[:, 0])
+            own["answer"] = answer_loss(self._answers(batch, readout, looked, told), batch.answers.flatten(0, 1))
         if self.recognises and isinstance(places := self.head["places"], Places):
             own["recognition"] = recognition_loss(places, _asked(readout), batch, self.agent.look(batch.writes))
         if batch.future is not None and isinstance(future := self.head["future"], FuturePictures):
@@ -127,8 +118,8 @@ class AuxiliaryHead(nn.Module):
     def _known(self, batch: EpisodeBatch, readout: Readout) -> Tensor:
         return torch.cat([readout.vector, readout.address, batch.reads.state.flatten(0, 1)], dim=-1)
 
-    def _perceptron(self, inputs: int, outputs: int) -> nn.Module:
-        return nn.Sequential(nn.Linear(inputs, self._hidden), nn.GELU(), nn.Linear(self._hidden, outputs))
+    def _perceptron(self, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(self._inputs, self._hidden), nn.GELU(), nn.Linear(self._hidden, outputs))
 
     def _told(self, batch: EpisodeBatch, readout: Readout, looked: Features | None) -> Tensor:
         """What is known at the reads `(B * R, w)`, and where in the present that lies which the readout asks for."""
@@ -137,10 +128,12 @@ class AuxiliaryHead(nn.Module):
             known = torch.cat([known, self.head["places"](_asked(readout), looked.flatten().tokens)], dim=-1)
         return known
 
-    def _answers(self, told: Tensor) -> Tensor:
-        """Logits of the answers. A chunk changes smoothly with the places, which of the choices lies there does not."""
-        known, places = told.tensor_split((self._read + self._state,), dim=-1)
-        logits: Tensor = self.head["answer"](torch.cat([known, in_waves(places)], dim=-1))
+    def _answers(self, batch: EpisodeBatch, readout: Readout, looked: Features | None, told: Tensor) -> Tensor:
+        """Logits `(B * R, J, n)` of the J answers that are named."""
+        naming = self.head["answer"]
+        if isinstance(naming, Pointing) and looked is not None:
+            return naming(_asked(readout), self._known(batch, readout), looked.flatten().tokens)
+        logits: Tensor = naming(told)[:, None]
         return logits
 
     def _chunks(self, batch: EpisodeBatch, told: Tensor) -> Tensor:
@@ -154,8 +147,8 @@ def _asked(readout: Readout) -> Tensor:
 
 
 def answer_loss(logits: Tensor, answers: Tensor) -> Tensor:
-    """Cross-entropy of logits `(N, n)` for answers `(N,)`, a mean over all reads: those with answer -1 add nothing."""
-    total = nn.functional.cross_entropy(logits, answers, ignore_index=-1, reduction="sum")
+    """Cross-entropy of logits `(N, J, n)` for answers `(N, J)`, a mean over all reads: an answer of -1 adds nothing."""
+    total = nn.functional.cross_entropy(logits.flatten(0, 1), answers.flatten(), ignore_index=-1, reduction="sum")
     return total / len(answers)
 
 

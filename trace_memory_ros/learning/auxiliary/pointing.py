@@ -49,12 +49,6 @@ class Pointing(nn.Module):
         heads = [followed, *[alike] * len(self.later)]
         return torch.stack([self._any(*each) for each in zip(found, heads, strict=True)], dim=1)
 
-    def loss(self, asked: Tensor, known: Tensor, tokens: Tensor, answers: Tensor) -> Tensor:
-        """Negative log-likelihood of answers `(N, coming)`, a mean over reads: those that are -1 add nothing."""
-        told = self(asked, known, tokens)
-        total = nn.functional.nll_loss(told.flatten(0, 1), answers.flatten(), ignore_index=-1, reduction="sum")
-        return total / len(answers)
-
     def _found(self, queries: Tensor, tokens: Tensor) -> Tensor:
         """Log-probabilities `(N, C, heads, answers)`, one head following in one camera's picture."""
         places = self._places[0]
