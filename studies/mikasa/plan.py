@@ -31,7 +31,7 @@ from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
 from trace_memory_ros.learning.sizes import LADDER
 
-SCHEMA = 6
+SCHEMA = 5
 """Of a training."""
 PLAYED: Figures = {"schema": 3}
 """What is kept of an episode: where another is kept, it is played anew by the same checkpoint."""
