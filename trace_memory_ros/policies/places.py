@@ -91,8 +91,8 @@ class Places(nn.Module):
         return (scores.softmax(dim=-1) @ grid).flatten(1)
 
     def scores(self, queries: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Of queries `(N, C, heads, KEY)` for the k tokens looked at `(N, C, heads, k)`, and their places
-        `(..., k, 2)`.
+        """Of queries `(..., N, C, heads, KEY)` for the k tokens looked at `(..., N, C, heads, k)`, and their places
+        `(k, 2)` or `(N, C, k, 2)`.
         """
         seen, drawn = self._looks(tokens), tokens.new_zeros(())
         grid = apart(tokens)[1] if self.placed else self.grid
@@ -103,7 +103,7 @@ class Places(nn.Module):
         key = self._keys(seen)
         # Keys are many and wide: the products are divided by their lengths, not they themselves.
         lengths = torch.linalg.vector_norm(key, dim=-1).clamp_min(LEAST).transpose(-1, -2)
-        alike = torch.einsum("nchd,nckhd->nchk", queries, key) / lengths
+        alike = torch.einsum("...nchd,nckhd->...nchk", queries, key) / lengths
         scores = alike * self.sharpness.exp() + drawn
         if self.placed:
             scores = of_things(scores, there(tokens)[..., None, :])

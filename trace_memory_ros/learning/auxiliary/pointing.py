@@ -42,32 +42,22 @@ class Pointing(nn.Module):
         `(N, C, K, d)`.
         """
         places = self._places[0]
-        followed = self.follow(known).log_softmax(dim=-1)
-        alike = torch.full_like(followed, -math.log(HEADS))
-        queries = [places.queries(asked, query) for query in (None, *self.later)]
-        found = [self._found(query, tokens) for query in queries]
-        heads = [followed, *[alike] * len(self.later)]
-        return torch.stack([self._any(*each) for each in zip(found, heads, strict=True)], dim=1)
-
-    def _found(self, queries: Tensor, tokens: Tensor) -> Tensor:
-        """Log-probabilities `(N, C, heads, answers)`, one head following in one camera's picture."""
-        places = self._places[0]
+        queries = torch.stack([places.queries(asked, query) for query in (None, *self.later)])
         scores, grid = places.scores(queries, tokens)
-        beside = torch.einsum("nchd,hd->nch", queries, nn.functional.normalize(self.nowhere, dim=-1))
+        beside = torch.einsum("jnchd,hd->jnch", queries, nn.functional.normalize(self.nowhere, dim=-1))
         beside = beside * places.sharpness.exp()[:, 0]
         attention = torch.cat([scores, beside[..., None]], dim=-1).log_softmax(dim=-1)
-        grid = grid.expand(*scores.shape[:2], -1, -1)
+        grid = grid.expand(*scores.shape[1:3], -1, -1)
         grid = torch.cat([grid, torch.full_like(grid[:, :, :1], NOWHERE)], dim=2)
-        return (attention[..., None] + self._lie(grid)[:, :, None]).logsumexp(dim=3)
+        found = (attention[..., None] + self._lie(grid)[:, :, None]).logsumexp(dim=4)
+        # Cameras count alike; so do the heads that ask for what comes later.
+        followed = self.follow(known).log_softmax(dim=-1)
+        heads = torch.stack([followed, *[torch.full_like(followed, -math.log(HEADS))] * len(self.later)])
+        joint = found + heads[:, :, None, :, None] - math.log(places.cameras)
+        return joint.flatten(2, 3).logsumexp(dim=2).transpose(0, 1)
 
     def _lie(self, grid: Tensor) -> Tensor:
         """Log-probabilities `(N, C, k, answers)` of what lies at places `(N, C, k, 2)`."""
         camera = torch.eye(grid.shape[1], device=grid.device)[:, None].expand(*grid.shape[:3], -1)
         logits: Tensor = self.where(torch.cat([in_waves(grid), camera], dim=-1))
         return logits.log_softmax(dim=-1)
-
-    @staticmethod
-    def _any(found: Tensor, heads: Tensor) -> Tensor:
-        """Over cameras, alike, and heads, by log-probabilities `(N, heads)`, to `(N, answers)`."""
-        joint = found + heads[:, None, :, None] - math.log(found.shape[1])
-        return joint.flatten(1, 2).logsumexp(dim=1)
