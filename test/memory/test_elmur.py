@@ -141,7 +141,9 @@ def test_attention_is_softmax_of_scores_plus_bias() -> None:
     torch.manual_seed(0)
     attention, queries, keys = BiasedAttention(6, 2), torch.randn(1, 3, 6), torch.randn(1, 4, 6)
     bias = torch.randn(1, 2, 3, 4)
-    mixed, weights = attention(queries, keys, bias), attention.weights(queries, keys, bias)
+    mixed = attention(queries, keys, bias)
+    again, weights = attention.weighed(queries, attention.key_value(keys), bias)
+    torch.testing.assert_close(again, mixed)
     q, (k, v) = attention.query(queries)[0], attention.key_value(keys)[0].chunk(2, dim=-1)
     heads = []
     for h, part in enumerate((slice(0, 3), slice(3, 6))):
@@ -159,7 +161,7 @@ def test_the_write_bias_is_the_read_bias_reversed() -> None:
     tokens, slots = torch.randn(1, 4, 6).double(), torch.randn(1, 3, 6).double()
     offset = torch.tensor([[[1, 3, 0], [2, 4, 0], [3, 5, 0], [4, 6, 0]]], dtype=torch.float64)
     bias = layer.memory_bias(offset)
-    read = layer.mem2tok.weights(tokens, slots, bias)
+    read = layer.mem2tok.weighed(tokens, layer.mem2tok.key_value(slots), bias)[1]
     assert read[0, :, 0, 1].max() < 1e-6
     proposed = layer.propose(slots, tokens, bias)
     alone = layer.propose(slots[:, :1], tokens[:, 2:3], bias[:, :, 2:3, :1])

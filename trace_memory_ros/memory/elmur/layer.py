@@ -28,11 +28,12 @@ class BiasedAttention(nn.Module):
         )
         return mixed
 
-    def weights(self, queries: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
-        """What `forward` weighs the keys by, `(B, H, Q, K)`."""
-        query, key = self._heads(self.query(queries)), self._heads(self.key_value(keys).chunk(2, dim=-1)[0])
-        weights: Tensor = torch.softmax(query @ key.mT / math.sqrt(query.shape[-1]) + bias, dim=-1)
-        return weights
+    def weighed(self, queries: Tensor, kept: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """As `forward`, with the weights `(B, H, Q, K)`; kept `(B, K, 2 d)`: what `key_value` made of the keys."""
+        query = self._heads(self.query(queries))
+        key, value = (self._heads(part) for part in kept.chunk(2, dim=-1))
+        weights = torch.softmax(query @ key.mT / math.sqrt(query.shape[-1]) + bias, dim=-1)
+        return self.out((weights @ value).transpose(1, 2).flatten(2)), weights
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.reshape(*x.shape[:2], self.heads, x.shape[-1] // self.heads).transpose(1, 2)

@@ -18,7 +18,7 @@ from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readou
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.layer import ElmurLayer
 from trace_memory_ros.memory.elmur.least_recently_used import SlotTrack, filled, least_recent, next_segment, offsets
-from trace_memory_ros.memory.elmur.scan import line_up, run_segments
+from trace_memory_ros.memory.elmur.scan import Asked, Line, line_up, read_segments, run_segments
 
 
 class ElmurState(NamedTuple):
@@ -104,27 +104,58 @@ class ElmurMemory(Memory):
         for index, layer in enumerate(self._layers()):
             tokens = layer.attend_tokens(tokens, layer.token_bias(position, hidden))
             slots, read_bias = memory[:, index], layer.memory_bias(offset)
-            weights.append(layer.mem2tok.weights(tokens[:, -1:], slots, read_bias[:, :, -1:])[:, :, 0].mean(dim=1))
+            kept = layer.mem2tok.key_value(slots)
+            _, shares = layer.mem2tok.weighed(tokens[:, -1:], kept, read_bias[:, :, -1:])
+            weights.append(shares[:, :, 0].mean(dim=1))
             tokens = layer.read_memory(tokens, slots, read_bias)
-        shown = torch.where(held.age[:, None, :, None] > 0, self.show(held.slots), 0.0).flatten(1, 2)
         read_weights = torch.cat(weights, dim=1) / len(weights)
-        return Readout(shown, self.out(tokens[:, -1]), read_weights, shown.new_zeros(len(shown), 0))
+        return self._readout(self._shown(held.track), tokens[:, -1], read_weights)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, segment by segment."""
         held = ElmurState(*state)
         line = line_up(held.buffer, held.fill, self.embed_content(xs.content), mask)
-        track = run_segments(self._layers(), self.initial, self.settings, line, held.track)
+        track = run_segments(self._layers(), self.initial, self.settings, line, held.track, line.finished).track
         rows = torch.arange(len(mask), device=mask.device)[:, None]
         counts = line.count[..., None].to(held.fill.dtype)
         states = ElmurState(line.buffers(), counts, *(part[rows, line.segment] for part in track))
-        # A step's record tells of the write that it makes or, masked, would have made.
+        records = self._records(line, track.age, mask)
+        return tuple(p[:, :-1] for p in states), tuple(p[:, -1] for p in states), records
+
+    def unroll(
+        self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """As `Memory.unroll`, without states: a segment's tokens pass through the layers once for all its reads."""
+        held = ElmurState(*self.initial_state(len(mask)))
+        line = line_up(held.buffer, held.fill, self.embed_content(xs.content), mask)
+        ran = run_segments(self._layers(), self.initial, self.settings, line, held.track, line.finished + 1)
+        steps = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape) if at is None else at
+        tokens = self.embed_content((xs if queries is None else queries).content)
+        asked = Asked(tokens, line.segment.gather(1, steps), line.count.gather(1, steps))
+        last, weights = read_segments(self._layers(), self.initial, line, ran, asked)
+        flat = SlotTrack(*(part.flatten(0, 1) for part in ran.track))
+        shown = asked.of(self._shown(flat).unflatten(0, ran.track.age.shape[:2]))
+        readout = Readout(*(part.unflatten(0, steps.shape) for part in self._readout(shown, last, weights)))
+        return readout, (), self._records(line, ran.track.age, mask)
+
+    def _shown(self, track: SlotTrack) -> Tensor:
+        """The slots as tokens, layer by layer, `(B, layers * M, d_e)`."""
+        return torch.where(track.age[:, None, :, None] > 0, self.show(track.slots), 0.0).flatten(1, 2)
+
+    def _readout(self, shown: Tensor, token: Tensor, weights: Tensor) -> Readout:
+        return Readout(shown, self.out(token), weights, shown.new_zeros(len(shown), 0))
+
+    def _records(self, line: Line, ages: Tensor, mask: Tensor) -> WriteRecord:
+        """Of every step; ages `(B, S, M)` when each segment began.
+
+        A step's record tells of the write that it makes or, masked, would have made.
+        """
+        rows = torch.arange(len(mask), device=mask.device)[:, None]
         before = line.written[:, :-1] - mask.long()
         full = (before > 0) & (before % line.length == 0)
-        age = track.age[rows, (before - 1).clamp(min=0) // line.length]
+        age = ages[rows, (before - 1).clamp(min=0) // line.length]
         record = self._record(age.flatten(0, 1), full.flatten())
-        records = WriteRecord(*(field.reshape(*mask.shape, *field.shape[1:]) for field in record))
-        return tuple(p[:, :-1] for p in states), tuple(p[:, -1] for p in states), records.only_where(mask)
+        return WriteRecord(*(field.unflatten(0, mask.shape) for field in record)).only_where(mask)
 
     def _layers(self) -> list[ElmurLayer]:
         return cast("list[ElmurLayer]", list(self.layers))

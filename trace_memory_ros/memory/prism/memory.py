@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord, written_first
 from trace_memory_ros.memory.prism.layers import GATES, LocalEncoder
-from trace_memory_ros.memory.prism.ring import GlobalEncoder, Ring, rings_after
+from trace_memory_ros.memory.prism.ring import GlobalEncoder, Ring, ages_at, rings_after, rows
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ class PrismMemory(Memory):
         return tuple(after), WriteRecord.ungated(place, place)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
-        """Global attention of this tick over the ring, broadcast back to its local tokens and fused with them."""
+        """Global attention of this tick over the ring, fused with its local tokens."""
         ring = Ring(*state)
         y, weights = self.encoder.look(self._summary(x), ring)
-        fused = self.fuse(self.fuse_norm(self._local_tokens(x) + y[:, None]).mean(dim=1))
-        return Readout(self._tokens(ring), fused, weights, y.new_zeros(y.shape[0], 0))
+        tokens = self._aged(self.token_out(ring.outputs), ring.ages(), ring.filled)
+        return self._readout(x, y, tokens, weights)
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`: one causal pass over the written ticks under a band of width n."""
@@ -126,6 +126,25 @@ class PrismMemory(Memory):
         route = nn.functional.one_hot(entry, self.settings.window).to(summaries.dtype)
         states, final = tuple(part[:, 1:] for part in rings), tuple(part[:, -1] for part in rings)
         return states, final, WriteRecord.ungated(route, route).only_where(mask)
+
+    def unroll(
+        self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """As `Memory.unroll`, without states: reads look back along the episode, and no ring is copied for them."""
+        xs = self.embed(xs)
+        asked = xs if queries is None else self.embed(queries)
+        written = self.encoder.whole(written_first(self._summary(xs), mask))
+        counts, size = mask.cumsum(dim=1), self.settings.window
+        after = counts if at is None else counts.gather(1, at)
+        y, weights = self.encoder.look_back(self._summary(asked), written, after)
+        ages = ages_at(after, size)
+        # The number of the write in each entry, behind `size` that never were.
+        number = after[..., None] + size - 1 - ages
+        tokens = rows(nn.functional.pad(self.token_out(written.y), (0, 0, size, 0)), number)
+        shares = nn.functional.pad(weights, (size, 0)).gather(2, number)
+        readout = self._readout(asked, y, self._aged(tokens, ages, after.clamp(max=size)), shares)
+        route = nn.functional.one_hot((counts - mask.long()) % size, size).to(y.dtype)
+        return readout, (), WriteRecord.ungated(route, route).only_where(mask)
 
     def _summary(self, x: MemoryInput) -> Tensor:
         return self._embedded(x)[..., : self.width]
@@ -141,10 +160,14 @@ class PrismMemory(Memory):
     def _apart(self, side_by_side: Tensor) -> Tensor:
         return side_by_side.reshape(*side_by_side.shape[:-1], self.settings.local_tokens, self.width)
 
-    def _tokens(self, ring: Ring) -> Tensor:
-        ages = ring.ages()
-        tokens = self.token_out(ring.outputs) + self.ages[ages.long()]
-        return torch.where((ages < ring.filled[:, None])[..., None], tokens, self.nothing)
+    def _readout(self, x: MemoryInput, y: Tensor, tokens: Tensor, weights: Tensor) -> Readout:
+        """Leading dimensions `(B,)` or `(B, R)`; y is broadcast back to the tick's local tokens and fused with them."""
+        fused = self.fuse(self.fuse_norm(self._local_tokens(x) + y[..., None, :]).mean(dim=-2))
+        return Readout(tokens, fused, weights, y.new_zeros(*y.shape[:-1], 0))
+
+    def _aged(self, tokens: Tensor, ages: Tensor, filled: Tensor) -> Tensor:
+        """Tokens of entries `(..., n, d_e)` with codes of their ages `(..., n)`; `nothing` from age `filled` on."""
+        return torch.where((ages < filled[..., None])[..., None], tokens + self.ages[ages.long()], self.nothing)
 
 
 def age_codes(count: int, width: int) -> Tensor:

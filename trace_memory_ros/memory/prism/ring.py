@@ -41,9 +41,7 @@ class Ring(NamedTuple):
 
     def ages(self) -> Tensor:
         """Writes since each entry's own `(B, n)`, 0 for the newest; an empty entry's is at least `filled`."""
-        count = self.outputs.shape[1]
-        entries = torch.arange(count, dtype=self.cursor.dtype, device=self.cursor.device)
-        return (self.next_entry[:, None] - 1 - entries).remainder(count)
+        return ages_at(self.next_entry, self.outputs.shape[1])
 
 
 class Output(NamedTuple):
@@ -101,6 +99,23 @@ class GlobalEncoder(nn.Module):
         y: Tensor = self.norm(h)
         return y, torch.stack(shares).mean(dim=0)
 
+    def look_back(self, summaries: Tensor, written: Output, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """What `look` finds for summaries `(B, R, w)`, each after `counts` `(B, R)` of the T writes of an episode.
+
+        Returns y `(B, R, w)` and the mean attention on each write `(B, R, T)`.
+        """
+        where = torch.arange(written.y.shape[1], device=counts.device)
+        here = (where < counts[..., None]) & (where >= counts[..., None] - self.window)
+        h, shares = summaries, []
+        for index, layer in enumerate(self._gated()):
+            query = layer.turn(split(layer.query(layer.norm(h)), self.heads), counts - 1)
+            keys = layer.turn(split(written.keys[:, index], self.heads), where)
+            weights = _weights(query, keys, here)
+            h = layer.finish(h, weights @ split(written.values[:, index], self.heads))
+            shares.append(weights.mean(dim=1))
+        y: Tensor = self.norm(h)
+        return y, torch.stack(shares).mean(dim=0)
+
     def whole(self, summaries: Tensor, ring: Ring | None = None) -> Output:
         """Push `(B, T, w)` all at once after `ring` (None: an empty one): what T pushes compute."""
         batch, steps, _ = summaries.shape
@@ -140,10 +155,7 @@ class GlobalEncoder(nn.Module):
         ages = ring.ages()
         heads = split(query[:, None], self.heads)
         turned = layer.turn(split(keys, self.heads), -ages)
-        scores = (heads @ turned.transpose(-1, -2)) / math.sqrt(heads.shape[-1])
-        here = (ages < ring.filled[:, None])[:, None, None]
-        # An empty ring has nothing to share out: its weights become 0, not the softmax of nothing.
-        weights = torch.softmax(scores.masked_fill(~here, torch.finfo(scores.dtype).min), dim=-1) * here
+        weights = _weights(heads, turned, (ages < ring.filled[:, None])[:, None])
         attended = weights @ split(values, self.heads)
         return layer.finish(h[:, None], attended)[:, 0], weights[:, :, 0].mean(dim=1)
 
@@ -160,22 +172,33 @@ def unroll(ring: Ring) -> Output:
 def rings_after(ring: Ring, new: Output, counts: Tensor) -> Ring:
     """The ring after `counts` `(B, S)` of the pushes that `new` holds, each tensor with S after its batch."""
     past, size = unroll(ring), ring.outputs.shape[1]
-    entries = torch.arange(size, dtype=ring.cursor.dtype, device=ring.cursor.device)
     end = (ring.next_entry[:, None] + counts).remainder(size)
-    ages = (end[..., None] - 1 - entries).remainder(size)
-    index = (counts[..., None] + size - 1 - ages).long()
+    index = (counts[..., None] + size - 1 - ages_at(end, size)).long()
     filled = (ring.filled[:, None] + counts).clamp(max=size)
     layers = ring.keys.shape[1]
     keys, values = (
-        torch.stack([_rows(torch.cat((a[:, i], b[:, i]), dim=1), index) for i in range(layers)], dim=2)
+        torch.stack([rows(torch.cat((a[:, i], b[:, i]), dim=1), index) for i in range(layers)], dim=2)
         for a, b in ((past.keys, new.keys), (past.values, new.values))
     )
-    outputs = _rows(torch.cat((past.y, new.y), dim=1), index)
+    outputs = rows(torch.cat((past.y, new.y), dim=1), index)
     return Ring(keys, values, outputs, torch.stack((end, filled), dim=-1))
 
 
-def _rows(history: Tensor, index: Tensor) -> Tensor:
+def ages_at(next_entry: Tensor, size: int) -> Tensor:
+    """Writes since that of each entry `(..., n)` of a ring whose next write goes to `next_entry` `(...)`."""
+    return (next_entry[..., None] - 1 - torch.arange(size, device=next_entry.device)).remainder(size)
+
+
+def rows(history: Tensor, index: Tensor) -> Tensor:
     """Rows `index` `(B, S, n)` of `history` `(B, R, w)`: `(B, S, n, w)`."""
     batch, rows, width = history.shape
     flat = index + rows * torch.arange(batch, device=index.device)[:, None, None]
     return history.reshape(-1, width).index_select(0, flat.flatten()).reshape(*index.shape, width)
+
+
+def _weights(query: Tensor, keys: Tensor, here: Tensor) -> Tensor:
+    """Attention `(B, H, Q, K)` of turned queries over turned keys `(B, H, Q or K, c)`, where `here` `(B, Q, K)`."""
+    scores = (query @ keys.transpose(-1, -2)) / math.sqrt(query.shape[-1])
+    here = here[:, None]
+    # With nothing to look at there is nothing to share out: the weights become 0, not the softmax of nothing.
+    return torch.softmax(scores.masked_fill(~here, torch.finfo(scores.dtype).min), dim=-1) * here
