@@ -10,16 +10,16 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.table import Table
 
 from studies import options
-from studies.auto import do_rows, take
+from studies.auto import AMONG, do_rows, take
 from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.scenes import LAPS, with_laps
 from studies.tables import proportion, table
+from studies.writes import writes_per_s
 from trace_memory_ros.arm.closed_loop import expert_outcome, held_out_scenarios
 from trace_memory_ros.arm.demonstrations import collect, collect_splits
 from trace_memory_ros.arm.design import arm_design, arm_recipe
@@ -28,21 +28,18 @@ from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS, WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.agent import Agent
 from trace_memory_ros.learning.build import Design
-from trace_memory_ros.learning.data.batches import BatchBuilder
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
-from trace_memory_ros.learning.sizes import AUTO, LADDER
 
 TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
-CHOICES = (*ROWS, AUTO, ORACLE)
+CHOICES = (*ROWS, *AMONG, ORACLE)
 """`auto` is what `trace-memory train` takes by validation scenes: of each seed, one of the rows of its candidates."""
 DELAYED = 4
 """Scenes of each longer delay."""
@@ -66,11 +63,11 @@ class TasksPlan(Plan):
         return replace(usual, pairs=self.scenes, held_out_pairs=self.pairs, memory_first=first)
 
     def trained_by(self, run: Run) -> object:
-        """Mechanism and recipe; the oracle has none, and `auto` those of its candidates."""
+        """Mechanism and recipe; the oracle has none, and rows that choose those of their candidates."""
         if run.row == ORACLE:
             return [SCHEMA]
-        if run.row == AUTO:
-            return [self.trained_by(replace(run, row=name)) for name in LADDER]
+        if run.row in AMONG:
+            return [self.trained_by(replace(run, row=name)) for name in AMONG[run.row]]
         design = row_design(run.row)
         return [
             SCHEMA,
@@ -149,7 +146,7 @@ def run(
 
 def carry_out(plan: TasksPlan, run: Run, store: Store) -> str:
     """Train and measure one run, unless its figures are kept; returns words about it."""
-    measured = {ORACLE: drive, AUTO: choose}.get(run.row, measure)
+    measured = {ORACLE: drive, **dict.fromkeys(AMONG, choose)}.get(run.row, measure)
     figures = store.get("figures", plan.settings(), lambda: measured(plan, run))
     right = [verdict for episode in figures["right"] for verdict in episode if verdict is not None]
     return f"{sum(right)} of {len(right)} decisions right"
@@ -168,7 +165,7 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
 
 
 def choose(plan: TasksPlan, run: Run) -> Figures:
-    """The figures of the candidate that `auto` takes."""
+    """The figures of the candidate that a row of `AMONG` takes."""
     return take(plan, run, partial(measure, plan))
 
 
@@ -180,7 +177,7 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
     )
     asked = [held_out, *(delayed_scenes(plan, run.task, design, laps) for laps in (LAPS if plan.delays else ()))]
     data = build.prepare(design, training, validation, [scene for scenes in asked for scene in scenes])
-    assert data.held_out is not None
+    assert data.held_out is not None and isinstance(data.held_out.data, TrainingSet)
     alone = learn_alone(Planned(design, recipe, data), data.validation, run.seed, longer=True)
     scenes = iter(range(data.held_out.data.pairs))
     right, *later = (
@@ -196,26 +193,11 @@ def measure(plan: TasksPlan, run: Run) -> Figures:
         "right": right,
         "delayed": dict(zip(map(str, LAPS), later, strict=False)),
         "trial": alone.trial.to_plain(),
-        "writes_per_s": writes_per_s(alone.agent, data.held_out, len(held_out)),
+        "writes_per_s": writes_per_s(alone.agent, data.held_out, map(data.held_out.data.scene, range(len(held_out)))),
         "steps": alone.steps,
         "parameters": sum(p.numel() for p in memory.parameters()),
         "state_bytes": memory.state_bytes,
     }
-
-
-@torch.no_grad()
-def writes_per_s(agent: Agent, builder: BatchBuilder, scenes: int) -> float:
-    """How often a memory is written in the first scenes of a set with twins, which its gate may refuse."""
-    assert isinstance(builder.data, TrainingSet)
-    writes, seconds = 0, 0.0
-    for scene in range(scenes):
-        indices = list(builder.data.scene(scene))
-        episodes = [builder.data.episodes[i] for i in indices]
-        batch = builder.build(indices, [1.0] * len(indices), [episode.readable[-1:] for episode in episodes], False)
-        _, _, records = agent.remember(batch)
-        writes += int(records.wrote[batch.steps].sum())
-        seconds += sum(np.ptp(episode.demo.stamps_ns) for episode in episodes) / 1e9
-    return writes / seconds
 
 
 def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> list[tuple[Demonstration, ...]]:
@@ -232,7 +214,7 @@ def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
         figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
     if found and row != ORACLE:
         figures["writes_per_s"] = sum(one["writes_per_s"] for one in found) / len(found)
-    return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row == AUTO else {})
+    return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row in AMONG else {})
 
 
 def _shares(verdicts: Iterable[Sequence[int | None]]) -> Figures:
@@ -259,7 +241,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
             yield table(f"right decisions after {delay} the trained delay", ["memory", *tasks], cells)
     rates = [[row, *(f"{tasks[task][row].get('writes_per_s', 0.0):.2f}" for task in tasks)] for row in rows]
     yield table("writes a second", ["memory", *tasks], rates)
-    yield from (f"{task}: auto took {_counted(tasks[task][AUTO]['taken'])}" for task in tasks if AUTO in rows)
+    yield from (f"{t}: {r} took {_counted(tasks[t][r]['taken'])}" for t in tasks for r in rows if r in AMONG)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 

@@ -13,10 +13,12 @@ import torch
 from rich.table import Table
 
 from studies import options
+from studies.auto import AMONG
 from studies.few_demonstrations.sources import FRESH, TASKS, TRAIN, data_of, delayed, sources
 from studies.grid import Figures, Store, say
 from studies.scenes import LAPS
 from studies.tables import table
+from studies.writes import writes_per_s
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
 from trace_memory_ros.learning.bags.design import BagOptions
@@ -27,11 +29,10 @@ from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import learn_alone
-from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
-SCHEMA = 2
+SCHEMA = 3
 SIZES = {
     "mobile_manipulator": (24, 48),
     "six_axis_gripper": (24, 48),
@@ -70,7 +71,7 @@ ROWS = {
     "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
     "trace_window_noise_30": Row("trace", WINDOW, 30.0),
     "gru_state_10": Row("gru", None, 1.0, 10.0),
-    AUTO: Row(AUTO),
+    **{name: Row(name) for name in AMONG},
 }
 
 FOLDED = ("gru", "trace")
@@ -105,7 +106,7 @@ class FewPlan:
         recipe = {"memory_first": asdict(self.recipe.memory_first), "augmentation": asdict(self.recipe.augmentation)}
         sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": recipe}
         sizes |= {"delayed": DELAYED} if self.delays and job.source in TASKS else {}
-        sizes |= {"among": list(LADDER)} if job.row == AUTO else {}
+        sizes |= {"among": list(AMONG[job.row])} if job.row in AMONG else {}
         return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
 
 
@@ -165,9 +166,9 @@ def run(
 def measure(plan: FewPlan, job: Job) -> Figures:
     """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by.
 
-    That of `auto` is what the job's bags choose, by cross-validation.
+    That of a row of `AMONG` is what the job's bags choose, by cross-validation.
     """
-    if job.row == AUTO:
+    if job.row in AMONG:
         chosen = cross_validated(plan, job)
         return {**measure(plan, replace(job, row=chosen["memory"])), "cross_validation": chosen}
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
@@ -183,6 +184,7 @@ def measure(plan: FewPlan, job: Job) -> Figures:
         }
     decided, trained = alone.trial.held_out, alone.trial.train
     assert decided is not None
+    asked = prepared.held_out
     probe = probe_address(alone.model, alone.agent.memory, prepared.data.training, prepared.recipe)
     return {
         "right": decided.right,
@@ -193,6 +195,7 @@ def measure(plan: FewPlan, job: Job) -> Figures:
         "steps": alone.steps,
         "attempts": alone.attempts,
         "cpu_s": spent,
+        "writes_per_s": writes_per_s(alone.agent, asked, ([i] for i in range(len(asked.data.episodes)))),
         "address_probe": None if probe is None else probe.to_dict(),
         "warned": bool(warnings(trained, None, probe)),
     }
@@ -209,9 +212,9 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
         prepared = _prepared(plan, replace(row, memory=candidate.memory), recording, train, chosen)
-        return learn_alone(prepared.planned, prepared.held_out, job.seed, longer=job.row == AUTO).trial
+        return learn_alone(prepared.planned, prepared.held_out, job.seed, longer=job.row in AMONG).trial
 
-    names = LADDER if job.row == AUTO else (row.memory,)
+    names = AMONG.get(job.row, (row.memory,))
     found = cross_validate(len(folds), [Candidate(name, row.signature_noise) for name in names], trial)
     assert found is not None
     say(f"{job}: cross-validated {found.chosen} {found.accuracy}")
@@ -250,7 +253,8 @@ def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> 
         for row in rows:
             runs = [kept for job, kept in found.items() if (job.source, job.bags, job.row) == (source, bags, row)]
             if runs:
-                cell[row] = {**_together(runs), "seeds": runs}
+                rate = sum(run["writes_per_s"] for run in runs) / len(runs)
+                cell[row] = {**_together(runs), "writes_per_s": rate, "seeds": runs}
     return out
 
 
@@ -259,10 +263,15 @@ def _together(runs: Sequence[Figures]) -> Figures:
 
 
 def tables(figures: Figures) -> Iterator[Table]:
-    """Right decisions on fresh bags, and what cross-validation says beside them."""
+    """Right decisions on fresh bags, how often was written, and what cross-validation says beside them."""
     names = [name for name in ROWS if any(name in cell for cell in figures["cells"].values())]
     rows = [[where, *(_text(cell.get(name)) for name in names)] for where, cell in figures["cells"].items()]
     yield table("right decisions on fresh bags, memory-first phase alone", ["trained on", *names], rows)
+    rates = [
+        [where, *(f"{cell[name]['writes_per_s']:.2f}" if name in cell else "-" for name in names)]
+        for where, cell in figures["cells"].items()
+    ]
+    yield table("writes a second", ["trained on", *names], rates)
     later = [
         [where, name, *(_share(_together([run["delays"][str(laps)] for run in found["seeds"]])) for laps in LAPS)]
         for where, cell in figures["cells"].items()

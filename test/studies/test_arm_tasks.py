@@ -12,6 +12,7 @@ from learning.synthetic import design, pair
 
 from studies.arm_tasks import study
 from studies.grid import Run, Store
+from studies.writes import writes_per_s
 from trace_memory_ros.arm.sim.names import WATCHED_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.learning import build
@@ -78,6 +79,21 @@ def test_auto_is_the_simplest_candidate_that_no_other_outdoes(tmp_path: Path, mo
     assert list(study.tables(figures))[-1] == "when: auto took first_frame (1)"
 
 
+@pytest.mark.parametrize(("gated", "taken"), [(38, "gru+gate"), (37, "gru")])
+def test_a_gate_that_is_hardly_behind_is_taken_where_it_competes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gated: int, taken: str
+) -> None:
+    on_validation = {"none": 20, "first_frame": 24, "gru+gate": gated, "gru": 40}
+
+    def measure(_: study.TasksPlan, run: Run) -> dict[str, object]:
+        trial = Trial(None, Accuracy.of(on_validation[run.row], 40))
+        return {"right": [[1]], "steps": 5, "writes_per_s": 1.0, "trial": trial.to_plain()}
+
+    monkeypatch.setattr(study, "measure", measure)
+    figures = study.run(tmp_path, True, ("when",), ("auto", "auto+gate"), **CALL)
+    assert list(study.tables(figures))[-2:] == ["when: auto took gru (1)", f"when: auto+gate took {taken} (1)"]
+
+
 @pytest.mark.parametrize(("memory", "options", "refused"), [("gru", {}, 0), ("gru+gate", {"gate_bias": -100.0}, 1)])
 def test_writes_are_those_that_the_clock_asks_for_and_no_gate_refuses(
     memory: str, options: dict[str, float], refused: int
@@ -88,7 +104,7 @@ def test_writes_are_those_that_the_clock_asks_for_and_no_gate_refuses(
     episodes = data.held_out.data.episodes[:4]
     seconds = sum(float(np.ptp(episode.demo.stamps_ns)) for episode in episodes) / 1e9
     due = sum(int(episode.write_mask(data.held_out.clock).sum()) for episode in episodes)
-    found = study.writes_per_s(new_agent(asked, data, 0).eval(), data.held_out, 2)
+    found = writes_per_s(new_agent(asked, data, 0).eval(), data.held_out, ([0, 1], [2, 3]))
     assert found == pytest.approx((1 - refused) * due / seconds) and due > 4
 
 

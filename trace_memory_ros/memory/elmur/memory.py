@@ -134,8 +134,9 @@ class ElmurMemory(Memory):
         asked = Asked(tokens, line.segment.gather(1, steps), line.count.gather(1, steps))
         last, weights = read_segments(self._layers(), self.initial, line, ran, asked)
         flat = SlotTrack(*(part.flatten(0, 1) for part in ran.track))
-        shown = asked.of(self._shown(flat).unflatten(0, ran.track.age.shape[:2]))
-        readout = Readout(*(part.unflatten(0, steps.shape) for part in self._readout(shown, last, weights)))
+        shown = asked.of(self._shown(flat).reshape(*ran.track.age.shape[:2], self.slot_count, -1))
+        read = self._readout(shown, last, weights)
+        readout = Readout(*(part.reshape(*steps.shape, *part.shape[1:]) for part in read))
         return readout, (), self._records(line, ran.track.age, mask)
 
     def _shown(self, track: SlotTrack) -> Tensor:
@@ -155,7 +156,7 @@ class ElmurMemory(Memory):
         full = (before > 0) & (before % line.length == 0)
         age = ages[rows, (before - 1).clamp(min=0) // line.length]
         record = self._record(age.flatten(0, 1), full.flatten())
-        return WriteRecord(*(field.unflatten(0, mask.shape) for field in record)).only_where(mask)
+        return WriteRecord(*(field.reshape(*mask.shape, *field.shape[1:]) for field in record)).only_where(mask)
 
     def _layers(self) -> list[ElmurLayer]:
         return cast("list[ElmurLayer]", list(self.layers))

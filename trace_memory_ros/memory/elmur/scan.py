@@ -45,7 +45,7 @@ class Line:
 
     def segments(self) -> Tensor:
         """The tokens segment by segment, `(B, segments, L, d)`."""
-        return self.tokens.unflatten(1, (-1, self.length))
+        return self.tokens.reshape(len(self.tokens), -1, self.length, self.tokens.shape[-1])
 
     def buffers(self) -> Tensor:
         """The buffer after each step `(B, T + 1, L, d)`, zero beyond its count."""
@@ -123,11 +123,11 @@ def _propose(
 
 
 class Asked(NamedTuple):
-    """Reads of a line. tokens `(B, R, d)`; segment `(B, R)`: which ran; count `(B, R)`: its tokens so far."""
+    """Reads of a line. tokens `(B, R, d)`; segment `(B, R)`: which ran; place `(B, R)`: tokens of it before."""
 
     tokens: Tensor
     segment: Tensor
-    count: Tensor
+    place: Tensor
 
     def of(self, ran: Tensor) -> Tensor:
         """What each read finds in its segment, `(B * R, ...)` of `(B, S, ...)`."""
@@ -144,13 +144,13 @@ def read_segments(
     Returns the last layer's tokens `(B * R, d)` and the weights on all slots `(B * R, layers * M)`.
     """
     places = torch.arange(line.length, device=line.tokens.device)
-    count = asked.count.reshape(-1, 1, 1)
+    count = asked.place.reshape(-1, 1, 1)
     behind = torch.cat(((count - places).clamp(min=0), torch.zeros_like(count)), dim=-1)
     hidden = torch.cat((places >= count, torch.zeros_like(count, dtype=torch.bool)), dim=-1)[:, None]
     tracks = SlotTrack(*(part[:, : ran.inner.shape[1]] for part in ran.track))
     offset = offsets(asked.of(tracks.age), count[:, 0])
     began = SlotTrack(*(part.flatten(0, 1) for part in tracks))
-    memory = filled(began, initial).unflatten(0, tracks.age.shape[:2])
+    memory = filled(began, initial).reshape(tracks.slots.shape)
     taken = torch.cat((line.segments()[:, : ran.inner.shape[1], None], ran.inner), dim=2)
     tokens, weights = asked.tokens.flatten(0, 1)[:, None], []
     for index, layer in enumerate(layers):
