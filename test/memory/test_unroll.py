@@ -18,6 +18,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("prism", {"window": 5}),
     ("prism", {"window": 3, "layers": 3, "width": 12, "heads": 3}),
     ("prism", {"window": 2, "gate": "none", "local_tokens": 1}),
+    ("vla", {"key_width": 4, "refresh_period": 5}),
     ("gru+cache", {"window": 4, "first": 1, "key": 4}),
 ]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trace_memory_ros.memory.base import MemoryDims, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.base import MemoryDims, MemoryInput, Readout, State, WriteRecord, states_after
 from trace_memory_ros.memory.fast_weights import (
     FastWeightConfig,
     FastWeightMemory,
@@ -120,17 +120,32 @@ class VlaMemory(FastWeightMemory):
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""
+        stacked, record = self._written(xs, state, mask, every_step=True)
+        return stacked, tuple(last(*parts) for parts in zip(state, stacked, strict=True)), record
+
+    def unroll(
+        self, xs: MemoryInput, mask: Tensor, queries: MemoryInput | None = None, at: Tensor | None = None
+    ) -> tuple[Readout, State, WriteRecord]:
+        """As `Memory.unroll`, without states: the penalty inverse of each step is what no read asks for."""
+        xs = self.embed(xs)
+        states, record = self._written(xs, self.initial_state(len(mask)), mask, every_step=False)
+        if queries is not None and at is not None:
+            xs, states = queries, states_after(states, at)
+        return self.read_sequence(xs, states), (), record
+
+    def _written(self, xs: MemoryInput, state: State, mask: Tensor, every_step: bool) -> tuple[State, WriteRecord]:
+        """State after every step, in which A is empty without `every_step`, and records."""
         S, A, z, count = state
         k, k_hat, u, v = self.project(xs.content)
         refresh = Refresh(self.vla.refresh_period, self.vla.refresh_amount)
-        penalty = penalty_scan(A, count, u, k_hat, mask, refresh)
+        penalty = penalty_scan(A, count, u, k_hat, mask, refresh, every_step)
         alpha_hat = self.write_direction(penalty.alpha, k_hat)
         directions = torch.where(mask[..., None], alpha_hat, torch.zeros_like(alpha_hat))
         states, e = rank_one_states(S, Writes(k_hat, directions, v))
         keys = z[:, None] + torch.where(mask[..., None], k, torch.zeros_like(k)).cumsum(dim=1)
-        stacked = (states, penalty.inverse, keys, penalty.written)
+        inverse = penalty.inverse if every_step else S.new_empty(*mask.shape, 0)
         record = _record(preceding(S, states), e, alpha_hat).only_where(mask)
-        return stacked, tuple(last(*parts) for parts in zip(state, stacked, strict=True)), record
+        return (states, inverse, keys, penalty.written), record
 
     def write_direction(self, alpha: Tensor, k_hat: Tensor) -> Tensor:
         """alpha_hat of alpha = A k_hat."""
