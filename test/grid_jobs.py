@@ -4,11 +4,16 @@ import os
 from typing import Any
 
 from studies.grid import Plan, Run, Store
+from studies.worlds.training import Imitation
 
 
 class OnePlan(Plan):
     def trained_by(self, run: Run) -> object:
         return [run.row, "recipe"]
+
+
+def short_imitation(task: str) -> Imitation:
+    return Imitation(episodes=20, prefix=5, steps=60, shortest=2)
 
 
 def square(job: int) -> dict[str, Any]:

@@ -44,6 +44,16 @@ def variants(task: str) -> dict[str, str]:
     return {name: cue.of(task) for name, cue in CUES.items()}
 
 
+def recipe_of(task: str) -> Imitation:
+    """How a task is taught."""
+    return RECIPE
+
+
+def quick_recipe(task: str) -> Imitation:
+    """How it is in a quick run."""
+    return QUICK
+
+
 def run(
     out_dir: Path,
     quick: bool,
@@ -51,6 +61,7 @@ def run(
     memories: tuple[str, ...],
     seeds: int,
     episodes: int,
+    workers: int,
     report: bool,
     packages: Path,
 ) -> Figures:
@@ -59,10 +70,10 @@ def run(
     quick: one task, one seed, few steps and episodes.
     """
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", lambda task: RECIPE, variants, WRITES)
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", recipe_of, variants, WRITES)
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", lambda task: QUICK, variants, WRITES)
-    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", quick_recipe, variants, WRITES)
+    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
     figures = worlds.figures_of(grid, {})
     cues = {name: cue._asdict() for name, cue in CUES.items()}

@@ -46,6 +46,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     worlds.add_options(parser, "popgym", MEMORIES, 100)
 
 
+def recipe_of(task: str) -> Imitation:
+    """How a task is taught."""
+    return LONGER.get(task, RECIPE)
+
+
+def quick_recipe(task: str) -> Imitation:
+    """How it is in a quick run."""
+    return QUICK
+
+
 def run(
     out_dir: Path,
     quick: bool,
@@ -53,6 +63,7 @@ def run(
     memories: tuple[str, ...],
     seeds: int,
     episodes: int,
+    workers: int,
     report: bool,
     packages: Path,
 ) -> Figures:
@@ -62,10 +73,10 @@ def run(
     """
     tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns", lambda task: LONGER.get(task, RECIPE))
+    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns", recipe_of)
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", lambda task: QUICK)
-    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE)):
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", quick_recipe)
+    if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
     figures = worlds.figures_of(grid, GROUPS)
     options_of = {name: asdict(ROWS[name]) for name in grid.rows}

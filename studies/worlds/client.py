@@ -123,6 +123,8 @@ class World:
         except BrokenPipeError:
             line = ""
         if not line:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(CLOSE_S)
             raise Unavailable(
                 f"the process of {self.name} ended with {self._process.poll()} when it was asked to {what}: run "
                 f"`{self._python} -m studies.worlds.server {self.name}` and see what it says"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.grid import HERE, Figures, Store, digest, do
+from studies.grid import HERE, Figures, Store, digest, do, say
 from studies.tables import table, two_level
 from studies.worlds.client import Lessons, World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
@@ -25,6 +26,7 @@ from studies.worlds.training import Imitation, imitate, play
 from trace_memory_ros.learning.decisions.candidates import simplest
 from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.measure.statistics import wilson_interval
+from trace_memory_ros.measure.workers import do_all
 
 SCHEMA = 1
 FIRST_SEED = 1_000_000
@@ -45,9 +47,18 @@ class Job:
         return f"{self.task} {self.row} seed {self.seed}"
 
 
+def _usual(task: str) -> Imitation:
+    return Imitation()
+
+
+def _alone(task: str) -> Mapping[str, str]:
+    return {"learned": task}
+
+
 @dataclass(frozen=True)
 class WorldPlan:
-    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task.
+    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task, a function
+    of a module where there are several workers.
 
     variants: of a task by name, as the world calls them; the first is learned, all are played. writes: see
     `WorldPolicy`.
@@ -59,8 +70,8 @@ class WorldPlan:
     seeds: int
     episodes: int
     score: str
-    recipe_of: Callable[[str], Imitation] = lambda task: Imitation()
-    variants: Callable[[str], Mapping[str, str]] = lambda task: {"learned": task}
+    recipe_of: Callable[[str], Imitation] = _usual
+    variants: Callable[[str], Mapping[str, str]] = _alone
     writes: int | None = None
 
     def jobs(self) -> list[Job]:
@@ -98,6 +109,7 @@ def add_options(parser: argparse.ArgumentParser, name: str, memories: tuple[str,
     options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
     parser.set_defaults(memories=memories)
     options.add_counts(parser, seeds=(1, "training seeds"), episodes=(episodes, "closed-loop episodes a training"))
+    options.add_workers(parser)
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
         "--packages", type=Path, default=FOLDER / name, help="environment of the world's packages, made if missing"
@@ -109,21 +121,31 @@ def trained(memories: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in memories if name != TEACHER)
 
 
-def skipped(plan: WorldPlan, requirements: Path, packages: Path, module: str) -> Figures | None:
-    """Do what is missing in the world that `module` serves; why not, where its packages cannot be had."""
+def skipped(plan: WorldPlan, requirements: Path, packages: Path, module: str, workers: int) -> Figures | None:
+    """Do what is missing, each worker in a world of its own that `module` serves; why not, where none can be had."""
     try:
-        with World(interpreter(requirements, packages), module) as world:
-            carry_out(plan, world)
+        python = interpreter(requirements, packages)
+        with World(python, module) as world:
+            world.describe(_learned(plan, plan.tasks[0]))
+        work = partial(carry_out, plan, python, module)
+        if workers == 1:
+            work(plan.jobs())
+            return None
+        # Trainings of one task share their lessons.
+        together = [list(jobs) for _, jobs in groupby(plan.jobs(), key=lambda job: (job.seed, job.task))]
+        for jobs, reason in do_all(work, together, workers, lambda _: None):
+            say(f"{jobs[0].task} seed {jobs[0].seed}: FAILED, {reason}")
     except Unavailable as error:
         return {"skipped": str(error)}
     return None
 
 
-def carry_out(plan: WorldPlan, world: World) -> None:
-    """Do what is missing, in this process, whose threads it sets to one."""
+def carry_out(plan: WorldPlan, python: Path, module: str, jobs: Sequence[Job]) -> None:
+    """Do of `jobs` what is missing, in this process, whose threads it sets to one."""
     torch.set_num_threads(1)
-    lessons = lru_cache(maxsize=1)(partial(_lessons, plan, world))
-    do(partial(_measured, plan, world, lessons), plan.jobs(), plan.folder, HERE)
+    with World(python, module) as world:
+        lessons = lru_cache(maxsize=1)(partial(_lessons, plan, world))
+        do(partial(_measured, plan, world, lessons), jobs, plan.folder, HERE)
 
 
 def _lessons(plan: WorldPlan, world: World, task: str) -> Lessons:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from grid_jobs import short_imitation
 
 from studies.grid import Store
 from studies.metaworld import study as metaworld
@@ -209,10 +211,36 @@ def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Pa
     assert len({grid.folder(each) for each in grid.jobs()}) == len(grid.jobs()) == 2 * (1 + 2 * 2)
 
 
+def test_workers_find_what_one_process_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT / 'test' / 'echo_world.py'}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(worlds, "interpreter", lambda *_: python)
+    found = []
+    for workers in (1, 2):
+        folder = tmp_path / str(workers)
+        grid = WorldPlan(folder, ("hall", "cave"), ("none", "gru"), 2, 3, "returns", short_imitation)
+        assert worlds.skipped(grid, Path(), Path(), "echo", workers) is None
+        figures = worlds.figures_of(grid, {})
+        assert figures["sum"]["rows"]["gru"]["score"] > 1.5 and figures["sum"]["rows"]["teacher"]["score"] == 2.0
+        assert figures["tasks"]["cave"]["teacher"] == "says what it sees in cave"
+        scores = [[cell["by_seed"] for cell in task["rows"].values()] for task in figures["tasks"].values()]
+        found.append((scores, sorted(file.parent.name for file in folder.glob("runs/*/figures.json"))))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_world_that_does_not_answer_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(worlds, "interpreter", lambda *_: Path("/bin/true"))
+    grid = WorldPlan(tmp_path, ("hall", "cave"), ("none",), 1, 3, "returns", short_imitation)
+    figures = worlds.skipped(grid, Path(), Path(), "echo", workers)
+    assert figures is not None and "echo ended with 0" in figures["skipped"]
+
+
 def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where a folder should be")
-    call = {"environments": ("diagnostic",), "memories": ("gru",), "seeds": 1, "episodes": 1, "report": False}
-    figures = study.run(tmp_path, True, **call, packages=tmp_path / "taken" / "popgym")
+    call = {"environments": ("diagnostic",), "memories": ("gru",), "report": False}
+    figures = study.run(tmp_path, True, seeds=1, episodes=1, workers=1, **call, packages=tmp_path / "taken" / "popgym")
     (line,) = study.tables(figures)
     assert "python -m venv failed" in line and str(tmp_path / "taken") in line
 
