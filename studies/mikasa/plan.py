@@ -20,7 +20,7 @@ from studies.mikasa.robot import Recorded, robot
 from studies.mikasa.rows import Sight, design_of, plain, suited
 from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import Design, prepare_unpaired, with_features
-from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder, Data
 from trace_memory_ros.learning.data.dataset import fit_state, state_mask
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
@@ -184,7 +184,7 @@ def named(model: AuxiliaryHead, builder: BatchBuilder) -> list[list[int]]:
     right = []
     for index, episode in enumerate(builder.data.episodes):
         ticks = np.minimum(np.array(episode.demo.decision_ticks) + SETTLED, episode.demo.ticks - 1)
-        found = model.named(builder.build([index], [1.0], [ticks], pictures=False))[0].tolist()
+        found = model.named(builder.build([index], [1.0], [ticks], NO_PICTURES))[0].tolist()
         right.append([int(one == answer) for one, answer in zip(found, episode.demo.answers, strict=True)])
     return right
 

@@ -16,7 +16,7 @@ from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder
 from trace_memory_ros.learning.data.dataset import Episode, Statistics
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.path_signatures import signatures
@@ -66,7 +66,7 @@ def _difference(checkpoint: Checkpoint, episode: BagEpisode, live: Sequence[Cond
     for first in range(0, len(ticks), READS_AT_ONCE):
         part = slice(first, first + READS_AT_ONCE)
         with torch.no_grad():
-            readout, _ = agent.recall(builder.build([0], [1.0], [ticks[part]], pictures=False))
+            readout, _ = agent.recall(builder.build([0], [1.0], [ticks[part]], NO_PICTURES))
         _widen(largest, readout, conditions[part])
     wrote = np.array([condition.wrote for condition in conditions])
     due = builder.data.episodes[0].write_mask(builder.clock)[ticks]

@@ -14,7 +14,7 @@ from torch import nn
 from trace_memory_ros.learning.auxiliary.future import FuturePictures
 from trace_memory_ros.learning.auxiliary.head import answer_loss
 from trace_memory_ros.learning.build import prepare
-from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data
+from trace_memory_ros.learning.data.batches import FUTURE_CHUNKS, BatchBuilder, Data, Wanted
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.features.hue import turned, turns
 from trace_memory_ros.learning.fit import new_agent
@@ -217,7 +217,7 @@ def test_what_is_unlike_all_that_was_remembered_is_found() -> None:
 
 def test_pictures_to_come_are_those_after_the_chunks_and_the_last_for_later(builder: BatchBuilder) -> None:
     reads = [np.array([0, 5, BRANCH_TICK])] * 2
-    batch = builder.build([0, 3], [1.0, 1.0], reads, pictures=False, future=True)
+    batch = builder.build([0, 3], [1.0, 1.0], reads, Wanted(pictures=False, future=True))
     for row, index in enumerate((0, 3)):
         episode = builder.data.episodes[index]
         later = np.minimum(reads[row][:, None] + 4 * np.array(FUTURE_CHUNKS), episode.demo.ticks - 1)
@@ -238,7 +238,7 @@ def test_pictures_to_come_are_learned_with_the_memory(builder: BatchBuilder) -> 
 
 def test_answers_are_of_the_decision_that_a_read_comes_shortly_after(builder: BatchBuilder) -> None:
     reads = [np.array([0, BRANCH_TICK - 1, BRANCH_TICK, BRANCH_TICK + 2, BRANCH_TICK + 3])] * 3
-    batch = builder.build([0, 1, 4], [1.0] * 3, reads, pictures=False, reach=3)
+    batch = builder.build([0, 1, 4], [1.0] * 3, reads, Wanted(pictures=False, reach=3))
     right = [builder.data.episodes[index].demo.answers[0] for index in (0, 1, 4)]
     assert len(set(right)) > 1 and batch.answers.tolist() == [
         [[-1], [-1], [answer], [answer], [-1]] for answer in right

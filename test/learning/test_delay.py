@@ -11,7 +11,7 @@ from learning.synthetic import BRANCH_TICK, design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, Wanted
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened, travelled
 from trace_memory_ros.learning.engine.optimise import Sampling
@@ -121,7 +121,7 @@ def test_a_batch_of_one_process_is_its_share_of_the_whole(builder: BatchBuilder)
     whole = sampling.build(drawn).batch
     longest = builder.longest(drawn.indices, drawn.factors, drawn.delays)
     mine = (part[1:2] for part in drawn[:3])
-    share = builder.build(*mine, False, longest, (), drawn.delays[1:2], raw=True)
+    share = builder.build(*mine, Wanted(pictures=False, raw=True), longest, (), drawn.delays[1:2])
     assert whole.order is not None and share.order is not None
     assert torch.equal(share.order[0], whole.order[1])
     assert torch.equal(share.last_write[0], whole.last_write[1])

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead
 from trace_memory_ros.learning.build import prepare, with_features
 from trace_memory_ros.learning.data.augment import augment
-from trace_memory_ros.learning.data.batches import BatchBuilder
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder
 from trace_memory_ros.learning.features.cache import FeatureCache, draw_views
 from trace_memory_ros.learning.features.noise import feature_noise
 from trace_memory_ros.learning.features.store import FeatureFile
@@ -199,7 +199,7 @@ def test_features_that_the_policy_shares_stand_for_its_images(
     agent = new_agent(sharing, kept, 0).eval()
     asked = [0, 1], [1.0, 1.0], [np.array([3, 9])] * 2
     found = []
-    for batch in (data.training.build(*asked), kept.training.build(*asked, pictures=False)):
+    for batch in (data.training.build(*asked), kept.training.build(*asked, NO_PICTURES)):
         torch.manual_seed(1)
         found.append(torch.stack([*agent.losses(batch).values(), agent(batch).square().mean()]))
     assert torch.allclose(*found, rtol=5e-3)

@@ -13,6 +13,7 @@ from torch import nn
 from trace_memory_ros.learning.auxiliary.head import AuxiliaryHead, answer_loss
 from trace_memory_ros.learning.auxiliary.pointing import NOWHERE, Pointing
 from trace_memory_ros.learning.build import prepare
+from trace_memory_ros.learning.data.batches import Wanted
 from trace_memory_ros.learning.fit import new_agent
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.policies.places import HEADS, Places, in_waves
@@ -107,7 +108,7 @@ def test_coming_answers_are_those_of_the_decisions_from_there_on() -> None:
     demo = replace(episode.demo, decision_ticks=(4, 9, 15), answers=(2, 0, 1))
     several = replace(builder, data=type(builder.data)([replace(episode, demo=demo)] * 4))
     reads = [np.array([3, 4, 5, 6, 9, 15])]
-    batch = several.build([0], [1.0], reads, pictures=False, reach=2, coming=2)
+    batch = several.build([0], [1.0], reads, Wanted(pictures=False, reach=2, coming=2))
     assert batch.answers is not None
     assert batch.answers[0].tolist() == [[-1, -1], [2, 0], [2, 0], [-1, -1], [0, 1], [1, -1]]
 

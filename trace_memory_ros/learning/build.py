@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.data.batches import BatchBuilder, Data
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder, Data, Wanted
 from trace_memory_ros.learning.data.dataset import (
     EpisodeSet,
     StatePath,
@@ -314,7 +314,7 @@ def _calibrate_eyes(agent: Agent, builder: BatchBuilder, ticks: int = 6) -> None
     chosen = builder.data.episodes[: 32 if config.pooling == "salience" or own or placed else 8]
     ticks = 4 * ticks if placed else ticks
     reads = [np.linspace(0, episode.demo.ticks - 1, ticks).astype(np.int64) for episode in chosen]
-    batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, pictures=own)
+    batch = builder.build(list(range(len(chosen))), [1.0] * len(chosen), reads, Wanted(pictures=own))
     if isinstance(pool, Pool) and looks:
         seen = batch.reads.thumbnails
         features = seen if isinstance(seen, Features) else agent.encoder.features(seen)
@@ -345,7 +345,7 @@ def _calibrate(agent: Agent, builder: BatchBuilder, episodes: int = 32) -> None:
         return
     indices = list(range(min(episodes, len(builder.data.episodes))))
     reads = [np.zeros(1, dtype=np.int64)] * len(indices)
-    batch = builder.build(indices, [1.0] * len(indices), reads, pictures=False)
+    batch = builder.build(indices, [1.0] * len(indices), reads, NO_PICTURES)
     agent.memory.calibrate(agent.memory_inputs(batch), batch.mask)
 
 

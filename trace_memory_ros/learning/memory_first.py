@@ -157,13 +157,7 @@ def learn_memory(
         torch.manual_seed(drawn)
         if attempt > 1:
             reinitialise(agent, training)
-        model = head(agent)
-        if recipe.future_weight:
-            model.foresee(training, recipe.future_weight)
-        if recipe.recognition_weight:
-            model.recognise()
-        if recipe.answer_weight and _decides(training):
-            model.name_answers(training, recipe.pointed_answers)
+        model = _with_losses(head(agent), training, recipe)
         alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]
         planned = stages or alone or _stages_of(attempt, training, validation, first)
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
@@ -175,6 +169,17 @@ def learn_memory(
         if run.learned:
             break
     return run.model
+
+
+def _with_losses(model: AuxiliaryHead, training: BatchBuilder, recipe: Recipe) -> AuxiliaryHead:
+    """The head with what the recipe has weights for: pictures to come, sights known again, answers named."""
+    if recipe.future_weight:
+        model.foresee(training, recipe.future_weight)
+    if recipe.recognition_weight:
+        model.recognise()
+    if recipe.answer_weight and _decides(training):
+        model.name_answers(training, recipe.pointed_answers)
+    return model
 
 
 def _stages_of(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
 from trace_memory_ros.learning.features.hue import turned, turned_features, turns
-from trace_memory_ros.learning.features.noise import feature_noise
+from trace_memory_ros.learning.features.noise import Draw, feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
 from trace_memory_ros.vision.base import Features, VisualBackbone
 
@@ -40,26 +42,7 @@ def augment(
     gain = gain + strength.colour_gain * noise(size, 1, cameras, 3, 1, 1)
     offset = strength.state_offset * noise(size, 1, batch.writes.state.shape[-1])
     drift = strength.signature_offset * noise(size, 1, batch.writes.xi.shape[-1])
-    placed, colours = (False, 0) if eyes is None else (eyes.placed, eyes.colours)
-    noisy = feature_noise(first, batch.mask, strength, noise, placed) if isinstance(first, Features) else None
-
-    turn = turns(noise(size), noise(size), strength.hue) if strength.hue else None
-    # About the mean colour of what is written, so that what is unusual in an episode stays so.
-    middle = None if turn is None or isinstance(first, Features) else _mean_colour(first, batch.mask)
-    other = None
-    if turn is not None and isinstance(first, Features) and colours:
-        other = turned_features(first, turn, batch.mask, colours)
-
-    def pixels(images: Tensor) -> Tensor:
-        if turn is None or middle is None:
-            return (images * gain + strength.pixel_noise * noise(*images.shape)).clamp_(0.0, 1.0)
-        return turned(images, turn, middle) * gain + strength.pixel_noise * noise(*images.shape)
-
-    def seen(part: Tensor | Features) -> Tensor | Features:
-        if isinstance(part, Features):
-            part = part if other is None else other(part)
-            return part if noisy is None else noisy(part)
-        return pixels(part)
+    seen, pixels = Looks(batch.mask, strength, noise, gain).of(first, eyes)
 
     def evidence(e: Evidence) -> Evidence:
         return Evidence(
@@ -76,6 +59,56 @@ def augment(
         if batch.images.shape[2]
         else batch.images,
     )
+
+
+class Looks(NamedTuple):
+    """How what is seen is perturbed. mask `(B, T)`: of writes; draw: noise of a shape; gain `(B, 1, C, 3, 1, 1)`."""
+
+    mask: Tensor
+    strength: Augmentation
+    draw: Draw
+    gain: Tensor
+
+    def of(
+        self, first: Tensor | Features, eyes: VisualBackbone | None
+    ) -> tuple[Callable[[Any], Any], Callable[[Tensor], Tensor]]:
+        """What perturbs what the memory sees, of which the writes saw `first`; what perturbs the policy's images."""
+        if isinstance(first, Features):
+            return self.features(first, eyes), self.brightened
+        pixels = self.images(first)
+        return pixels, pixels
+
+    def brightened(self, images: Tensor) -> Tensor:
+        """Images `(B, T, C, 3, P, P)` brighter or darker, with noise."""
+        return (images * self.gain + self.strength.pixel_noise * self.draw(*images.shape)).clamp_(0.0, 1.0)
+
+    def images(self, first: Tensor) -> Callable[[Tensor], Tensor]:
+        """What perturbs images, of which the writes saw `first`."""
+        turn = self._turn()
+        if turn is None:
+            return self.brightened
+        # About the mean colour of what is written, so that what is unusual in an episode stays so.
+        middle = _mean_colour(first, self.mask)
+
+        def perturbed(images: Tensor) -> Tensor:
+            noise = self.strength.pixel_noise * self.draw(*images.shape)
+            return turned(images, turn, middle) * self.gain + noise
+
+        return perturbed
+
+    def features(self, first: Features, eyes: VisualBackbone | None) -> Callable[[Features], Features]:
+        """What perturbs features of `eyes`, of which the writes saw `first`."""
+        noisy = feature_noise(first, self.mask, self.strength, self.draw, eyes is not None and eyes.placed)
+        turn = self._turn()
+        if turn is None or eyes is None or not eyes.colours:
+            return noisy
+        other = turned_features(first, turn, self.mask, eyes.colours)
+        return lambda features: noisy(other(features))
+
+    def _turn(self) -> Tensor | None:
+        """Of each episode's hues `(B, 3, 3)`."""
+        strength = self.strength.hue
+        return turns(self.draw(0), self.draw(0), strength) if strength else None
 
 
 def _mean_colour(images: Tensor, mask: Tensor) -> Tensor:

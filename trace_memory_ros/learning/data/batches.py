@@ -106,6 +106,24 @@ class EpisodeBatch(NamedTuple):
         return int(self.steps.sum()) + self.last_write.numel()
 
 
+class Wanted(NamedTuple):
+    """What a batch holds beside evidence and actions.
+
+    pictures: the policy's images at the reads; zero cameras without, as the memory-first phase wants it. future:
+    pictures of what is seen after each read. reach: the answers at reads up to so many ticks after a decision, and of
+    the `coming` ones from there; 0 without. raw: images as they are stored, a quarter of the bytes; see `floats`.
+    """
+
+    pictures: bool = True
+    future: bool = False
+    reach: int = 0
+    coming: int = 1
+    raw: bool = False
+
+
+PICTURES, NO_PICTURES = Wanted(), Wanted(pictures=False)
+
+
 class Signed(NamedTuple):
     """Signatures at writes `(T, S)` and reads `(R, S)`, and the increments of these since the write before."""
 
@@ -148,23 +166,16 @@ class BatchBuilder:
         indices: list[int],
         factors: list[float],
         reads: list[NDArray[np.int64]],
-        pictures: bool = True,
+        wanted: Wanted = PICTURES,
         longest: tuple[int, int] | None = None,
         views: Sequence[int] = (),
         delays: Sequence[Delay] = (),
-        raw: bool = False,
-        future: bool = False,
-        reach: int = 0,
-        coming: int = 1,
     ) -> EpisodeBatch:
         """The episodes `indices`, each with its own clock factor and read ticks (equally many for all).
 
-        views: of kept features, one per episode; the images as they are where none are given.
-        Without `pictures` the policy's images are left out (zero cameras), which the memory-first phase needs not.
-        longest: writes and steps to pad to, where the episodes are part of a batch. delays: one per episode; all as
-        long as `delay` says where none are given. raw: with images as they are stored, which are a quarter of the
-        bytes; see `floats`. future: with pictures of what is seen after each read. reach: with the answers at reads up
-        to so many ticks after a decision, and of the `coming` ones from there; 0 without.
+        longest: writes and steps to pad to, where the episodes are part of a batch. views: of kept features, one per
+        episode; the images as they are where none are given. delays: one per episode; all as long as `delay` says
+        where none are given.
         """
         episodes = [self.data.episodes[i] for i in indices]
         due = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
@@ -183,16 +194,16 @@ class BatchBuilder:
             torch.from_numpy(np.stack([np.arange(longest[0]) < len(w) for w in writes])),
             _stack(read_parts),
             torch.from_numpy(np.stack(last)),
-            torch.stack([self._pictures(demo, r) if pictures else _no_pictures(r) for demo, r in seen]),
+            torch.stack([self._pictures(demo, r) if wanted.pictures else _no_pictures(r) for demo, r in seen]),
             torch.from_numpy(np.stack([demo.state[r] for demo, r in seen]).astype(np.float32)),
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
             torch.from_numpy(np.stack([_early(e.demo, w, longest[0]) for e, w in zip(episodes, writes, strict=True)])),
             self._order(writes, orders, longest),
-            torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if future else None,
-            torch.stack([_answers(demo, r, reach, coming) for demo, r in seen]) if reach else None,
+            torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if wanted.future else None,
+            torch.stack([_answers(demo, r, wanted) for demo, r in seen]) if wanted.reach else None,
         )
-        return batch if raw else batch.floats()
+        return batch if wanted.raw else batch.floats()
 
     def longest(self, indices: list[int], factors: list[float], delays: Sequence[Delay]) -> tuple[int, int]:
         """Writes, and steps of the scan, of those of the episodes that have most."""
@@ -321,14 +332,14 @@ class Data(NamedTuple):
     held_out: BatchBuilder | None
 
 
-def _answers(demo: Demonstration, reads: NDArray[np.int64], reach: int, coming: int) -> Tensor:
+def _answers(demo: Demonstration, reads: NDArray[np.int64], wanted: Wanted) -> Tensor:
     """What is right at the last decision up to `reach` ticks before each read `(R,)`, -1 after none, and at those that
     follow it `(R, coming)`.
     """
-    found = np.full((len(reads), coming), -1, dtype=np.int64)
-    rest = np.array([*demo.answers, *[-1] * coming])
+    found = np.full((len(reads), wanted.coming), -1, dtype=np.int64)
+    rest = np.array([*demo.answers, *[-1] * wanted.coming])
     for index, tick in enumerate(demo.decision_ticks):
-        found[(reads >= tick) & (reads < tick + reach)] = rest[index : index + coming]
+        found[(reads >= tick) & (reads < tick + wanted.reach)] = rest[index : index + wanted.coming]
     return torch.from_numpy(found)
 
 

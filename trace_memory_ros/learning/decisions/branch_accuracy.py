@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder, EpisodeBatch
 from trace_memory_ros.learning.data.dataset import TrainingSet, UnpairedSet
 from trace_memory_ros.learning.decisions.references import RelativeReferences
 from trace_memory_ros.learning.report.progress import Judged
@@ -151,7 +151,7 @@ def fit_references(builder: BatchBuilder, labels: str = ANNOTATED) -> RelativeRe
         ticks = np.array(episode.demo.decision_ticks, dtype=np.int64)
         if not ticks.size:
             continue
-        batch = builder.build([index], [1.0], [ticks], pictures=False)
+        batch = builder.build([index], [1.0], [ticks], NO_PICTURES)
         chunks = statistics.normalise_actions(batch.actions)
         for branch, answer in enumerate(episode.demo.answers):
             decisions.append((branch, answer, chunks[0, branch], batch.valid[0, branch], batch.raw_state[0, branch]))

@@ -14,7 +14,7 @@ from torch import nn
 
 from trace_memory_ros.learning.agent import Losses
 from trace_memory_ros.learning.data.augment import augment
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch
+from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, Wanted
 from trace_memory_ros.learning.data.delay import Delay, draw_delays
 from trace_memory_ros.learning.data.reads import sample_reads
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
@@ -106,11 +106,9 @@ class Sampling:
         rows = group.rows(whole)
         longest = None if group.size == 1 else self.builder.longest(*drawn[:2], drawn.delays)
         mine = (drawn.indices[rows], drawn.factors[rows], drawn.reads[rows])
-        rest = (longest, drawn.views[rows], drawn.delays[rows])
         reach = self.recipe.branch_reach if self.answers else 0
-        batch = self.builder.build(
-            *mine, self.pictures, *rest, raw=True, future=self.future, reach=reach, coming=self.answers
-        )
+        wanted = Wanted(self.pictures, self.future, reach, self.answers, raw=True)
+        batch = self.builder.build(*mine, wanted, longest, drawn.views[rows], drawn.delays[rows])
         names = tuple(self.builder.data.episodes[i].demo.name for i in mine[0])
         return Built(batch, rows, whole, drawn.noise, batch.ticks, names)
 
