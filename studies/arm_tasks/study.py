@@ -239,8 +239,10 @@ def tables(figures: Figures) -> Iterator[Table | str]:
                 [row, *(_cell(tasks[task][row].get(delay, {}).get("decisions")) for task in tasks)] for row in rows
             ]
             yield table(f"right decisions after {delay} the trained delay", ["memory", *tasks], cells)
-    rates = [[row, *(f"{tasks[task][row].get('writes_per_s', 0.0):.2f}" for task in tasks)] for row in rows]
-    yield table("writes a second", ["memory", *tasks], rates)
+    written = [row for row in rows if any("writes_per_s" in tasks[task][row] for task in tasks)]
+    if written:
+        rates = [[row, *(_rate(tasks[task][row]) for task in tasks)] for row in written]
+        yield table("writes a second", ["memory", *tasks], rates)
     yield from (f"{t}: {r} took {_counted(tasks[t][r]['taken'])}" for t in tasks for r in rows if r in AMONG)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
@@ -256,6 +258,10 @@ def chance(task: str, name: str) -> float:
 
 def _counted(taken: Figures) -> str:
     return ", ".join(f"{name} ({seeds})" for name, seeds in taken.items()) or "nothing yet"
+
+
+def _rate(found: Figures) -> str:
+    return f"{found['writes_per_s']:.2f}" if "writes_per_s" in found else ""
 
 
 def _cell(found: Figures | None) -> str:
