@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from trace_memory_ros.learning.sizes import memory_options
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory, MemoryDims
 
@@ -42,7 +43,8 @@ ROWS: dict[str, Row] = {
     "trace": Row("trace", _NORMED),
     "trace+window": Row("trace", _NORMED, window=8),
     "trace+gate": Row("trace+gate", {"inner": _NORMED}),
-    "aura": Row("aura"),
+    "aura": Row("aura", memory_options("aura")),
+    "aura_room": Row("aura", memory_options("aura") | {"rho": 0.9}),
     "vla": Row("vla"),
     "deltanet": Row("deltanet"),
     "elmur": Row("elmur"),
