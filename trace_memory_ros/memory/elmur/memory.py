@@ -18,7 +18,7 @@ from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readou
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.layer import ElmurLayer
 from trace_memory_ros.memory.elmur.least_recently_used import SlotTrack, filled, least_recent, next_segment, offsets
-from trace_memory_ros.memory.elmur.scan import Asked, Line, line_up, read_segments, run_segments
+from trace_memory_ros.memory.elmur.scan import Reads, Line, line_up, read_segments, run_segments
 
 
 class ElmurState(NamedTuple):
@@ -128,16 +128,16 @@ class ElmurMemory(Memory):
         """As `Memory.unroll`, without states: a segment's tokens pass through the layers once for all its reads."""
         held = ElmurState(*self.initial_state(len(mask)))
         line = line_up(held.buffer, held.fill, self.embed_content(xs.content), mask)
-        ran = run_segments(self._layers(), self.initial, self.settings, line, held.track, line.finished + 1)
+        history = run_segments(self._layers(), self.initial, self.settings, line, held.track, line.finished + 1)
         steps = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape) if at is None else at
         tokens = self.embed_content((xs if queries is None else queries).content)
-        asked = Asked(tokens, line.segment.gather(1, steps), line.count.gather(1, steps))
-        last, weights = read_segments(self._layers(), self.initial, line, ran, asked)
-        flat = SlotTrack(*(part.flatten(0, 1) for part in ran.track))
-        shown = asked.of(self._shown(flat).reshape(*ran.track.age.shape[:2], self.slot_count, -1))
+        reads = Reads(tokens, line.segment.gather(1, steps), line.count.gather(1, steps))
+        last, weights = read_segments(self._layers(), self.initial, line, history, reads)
+        flat = SlotTrack(*(part.flatten(0, 1) for part in history.track))
+        shown = reads.of(self._shown(flat).reshape(*history.track.age.shape[:2], self.slot_count, -1))
         read = self._readout(shown, last, weights)
         readout = Readout(*(part.reshape(*steps.shape, *part.shape[1:]) for part in read))
-        return readout, (), self._records(line, ran.track.age, mask)
+        return readout, (), self._records(line, history.track.age, mask)
 
     def _shown(self, track: SlotTrack) -> Tensor:
         """The slots as tokens, layer by layer, `(B, layers * M, d_e)`."""

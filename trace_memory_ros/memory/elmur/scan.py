@@ -67,7 +67,7 @@ def line_up(buffer: Tensor, count: Tensor, tokens: Tensor, mask: Tensor) -> Line
     return Line(source.gather(1, index[..., None].expand(-1, -1, width)), written, length)
 
 
-class Ran(NamedTuple):
+class SegmentHistory(NamedTuple):
     """S segments as they ran: `track` when each began, S after the batch; inner `(B, S, layers - 1, L, d)`.
 
     inner: the segment's tokens as every layer but the first took them.
@@ -79,7 +79,7 @@ class Ran(NamedTuple):
 
 def run_segments(
     layers: Sequence[ElmurLayer], initial: Tensor, settings: ElmurConfig, line: Line, track: SlotTrack, count: int
-) -> Ran:
+) -> SegmentHistory:
     """Run the first `count` segments of the line; those that a further token follows rewrite the slots.
 
     `track` has no S axis here; in what is returned it goes on to what the last segment left.
@@ -97,7 +97,8 @@ def run_segments(
             track = next_segment(track, proposed, finished > index, settings)
         tracks.append(track)
         inner.append(taken[:, None])
-    return Ran(SlotTrack(*(torch.stack(part, dim=1) for part in zip(*tracks, strict=True))), torch.cat(inner, dim=1))
+    stacked = SlotTrack(*(torch.stack(part, dim=1) for part in zip(*tracks, strict=True)))
+    return SegmentHistory(stacked, torch.cat(inner, dim=1))
 
 
 def _propose(
@@ -122,43 +123,43 @@ def _propose(
     return torch.stack(proposed, dim=1), torch.cat(taken, dim=1)
 
 
-class Asked(NamedTuple):
+class Reads(NamedTuple):
     """Reads of a line. tokens `(B, R, d)`; segment `(B, R)`: which ran; place `(B, R)`: tokens of it before."""
 
     tokens: Tensor
     segment: Tensor
     place: Tensor
 
-    def of(self, ran: Tensor) -> Tensor:
+    def of(self, history: Tensor) -> Tensor:
         """What each read finds in its segment, `(B * R, ...)` of `(B, S, ...)`."""
-        first = ran.shape[1] * torch.arange(len(ran), device=ran.device)[:, None]
+        first = history.shape[1] * torch.arange(len(history), device=history.device)[:, None]
         # index_select, whose backward pass adds rows; that of advanced indexing adds numbers one by one.
-        return ran.flatten(0, 1).index_select(0, (first + self.segment).flatten())
+        return history.flatten(0, 1).index_select(0, (first + self.segment).flatten())
 
 
 def read_segments(
-    layers: Sequence[ElmurLayer], initial: Tensor, line: Line, ran: Ran, asked: Asked
+    layers: Sequence[ElmurLayer], initial: Tensor, line: Line, history: SegmentHistory, reads: Reads
 ) -> tuple[Tensor, Tensor]:
     """Pass reads through the layers, each behind its segment's tokens, which passed once for all of them.
 
     Returns the last layer's tokens `(B * R, d)` and the weights on all slots `(B * R, layers * M)`.
     """
     places = torch.arange(line.length, device=line.tokens.device)
-    count = asked.place.reshape(-1, 1, 1)
+    count = reads.place.reshape(-1, 1, 1)
     behind = torch.cat(((count - places).clamp(min=0), torch.zeros_like(count)), dim=-1)
     hidden = torch.cat((places >= count, torch.zeros_like(count, dtype=torch.bool)), dim=-1)[:, None]
-    tracks = SlotTrack(*(part[:, : ran.inner.shape[1]] for part in ran.track))
-    offset = offsets(asked.of(tracks.age), count[:, 0])
+    tracks = SlotTrack(*(part[:, : history.inner.shape[1]] for part in history.track))
+    offset = offsets(reads.of(tracks.age), count[:, 0])
     began = SlotTrack(*(part.flatten(0, 1) for part in tracks))
     memory = filled(began, initial).reshape(tracks.slots.shape)
-    taken = torch.cat((line.segments()[:, : ran.inner.shape[1], None], ran.inner), dim=2)
-    tokens, weights = asked.tokens.flatten(0, 1)[:, None], []
+    taken = torch.cat((line.segments()[:, : history.inner.shape[1], None], history.inner), dim=2)
+    tokens, weights = reads.tokens.flatten(0, 1)[:, None], []
     for index, layer in enumerate(layers):
         before, own = layer.self_attention.key_value(taken[:, :, index]), layer.self_attention.key_value(tokens)
         bias = layer.self_bias(behind).masked_fill(hidden, -math.inf)
-        mixed, _ = layer.self_attention.weighed(tokens, torch.cat((asked.of(before), own), dim=1), bias)
+        mixed, _ = layer.self_attention.weighed(tokens, torch.cat((reads.of(before), own), dim=1), bias)
         tokens = layer.self_norm(tokens, mixed)
-        slots = asked.of(layer.mem2tok.key_value(memory[:, :, index]))
+        slots = reads.of(layer.mem2tok.key_value(memory[:, :, index]))
         recalled, shares = layer.mem2tok.weighed(tokens, slots, layer.memory_bias(offset))
         tokens = layer.token_ffn(layer.mem2tok_norm(tokens, recalled))
         weights.append(shares[:, :, 0].mean(dim=1))
