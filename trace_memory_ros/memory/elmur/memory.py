@@ -18,7 +18,7 @@ from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readou
 from trace_memory_ros.memory.elmur.config import ElmurConfig
 from trace_memory_ros.memory.elmur.layer import ElmurLayer
 from trace_memory_ros.memory.elmur.least_recently_used import SlotTrack, filled, least_recent, next_segment, offsets
-from trace_memory_ros.memory.elmur.scan import Reads, Line, line_up, read_segments, run_segments
+from trace_memory_ros.memory.elmur.scan import Line, Reads, line_up, read_segments, run_segments
 
 
 class ElmurState(NamedTuple):
