@@ -119,6 +119,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_names(parser, "--sources", SIZES, "sources of bags")
     options.add_names(parser, "--rows", ROWS, "rows")
     options.add_counts(parser, seeds=(1, "training seeds"), fresh=(40, "bags that no training sees"))
+    parser.add_argument("--fewest", action="store_true", help="train on the fewest bags of each source alone")
     parser.add_argument(
         "--folds", action="store_true", help=f"cross-validate {', '.join(FOLDED)} on the fewest bags too"
     )
@@ -133,13 +134,14 @@ def run(
     rows: tuple[str, ...],
     seeds: int,
     fresh: int,
+    fewest: bool,
     folds: bool,
     delays: bool,
     report: bool,
 ) -> Figures:
     """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
     plan = FewPlan(fresh, SECONDS, Recipe(), out_dir, delays)
-    sizes = {name: SIZES[name] for name in sources}
+    sizes = {name: SIZES[name][:1] if fewest else SIZES[name] for name in sources}
     if quick:
         plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE, delays=False)
         sizes = dict.fromkeys(sources, (4,))

@@ -10,7 +10,7 @@ from studies.few_demonstrations import study
 from studies.few_demonstrations.sources import FRESH, TRAIN, sources
 from trace_memory_ros.arm.sim.scenario import Scenario
 
-CALL = {"seeds": 1, "fresh": 40, "folds": True, "delays": True, "report": False}
+CALL = {"seeds": 1, "fresh": 40, "fewest": False, "folds": True, "delays": True, "report": False}
 
 
 def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
