@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord, stack_steps
+from trace_memory_ros.memory.gated_gru_scan import gated_gru_scan
+from trace_memory_ros.memory.gru import GruMemory
 from trace_memory_ros.memory.wrapped import WrappedConfig, WrappedMemory
 from trace_memory_ros.memory.write_gate import (
     LEARNED,
@@ -102,6 +104,8 @@ class GatedMemory(WrappedMemory):
         """As `Memory.scan`; in training mode the surprise's running scale then takes in the scanned episodes."""
         xs = self.embed(xs)
         prepared = self._prepare(xs)
+        if isinstance(self.inner, GruMemory):
+            return self._scan_gru(self.inner, xs, prepared, state[0], mask)
         states, records, changes = [], [], []
         for t in range(mask.shape[1]):
             state, record, change = self._advance(xs.at(t), prepared[:, t], state, mask[:, t])
@@ -112,6 +116,17 @@ class GatedMemory(WrappedMemory):
             self.surprise.update(torch.stack(changes, dim=1)[mask])
         stacked, joined = stack_steps(states, records)
         return stacked, state, joined.only_where(mask)
+
+    def _scan_gru(
+        self, inner: GruMemory, xs: MemoryInput, prepared: Tensor, hidden: Tensor, mask: Tensor
+    ) -> tuple[State, State, WriteRecord]:
+        """`scan` before a GRU, by a recurrence of its own."""
+        found = gated_gru_scan(inner, self.gate, self.surprise, xs, prepared, hidden, mask)
+        if self.training:
+            self.surprise.update(found.change[mask])
+        strength = found.strength[..., None]
+        record = WriteRecord(torch.ones_like(strength), strength, found.probability, found.surprise, found.open)
+        return (found.hidden,), (found.hidden[:, -1],), record.only_where(found.open)
 
     def anneal(self, progress: float) -> None:
         """The rate penalty rises from 0 to its weight between `ramp_from` and `ramp` of the training."""
