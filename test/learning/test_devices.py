@@ -29,7 +29,7 @@ DIFFUSION = {
     "policy_options": {"model": 16, "width": 16, "channels": (8, 16), "time_width": 8, "execute": 2, "draws": 2},
 }
 FAMILIES = {"act": {}, "act with a latent": {"policy_options": {"latent": 4}}, "diffusion": DIFFUSION}
-MEMORIES = [*registry.names(), "gru+cache", "trace+gate"]
+MEMORIES = [*registry.names(), "gru+cache", "gru+gate", "trace+gate"]
 RECIPE = Recipe(reads=3, batch_pairs=2)
 
 
