@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.table import Table
@@ -50,12 +51,16 @@ QUICK_RECIPE = Recipe(memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_s
 
 @dataclass(frozen=True)
 class Row:
-    """A memory, and how much of the training's usual noise is laid over its signatures and states."""
+    """A memory, and how much of the training's usual noise is laid over its signatures and states.
+
+    options: of the memory, None for the usual ones.
+    """
 
     memory: str
     window: PathWindow | None = None
     signature_noise: float = 1.0
     state_noise: float = 1.0
+    options: Mapping[str, Any] | None = None
 
 
 ROWS = {
@@ -64,6 +69,7 @@ ROWS = {
     "gru": Row("gru"),
     "gru+cache": Row("gru+cache"),
     "gru+gate": Row("gru+gate"),
+    "gru+gate_demonstrated": Row("gru+gate", options={"share_of": "demonstrated"}),
     "aura": Row("aura"),
     "vla": Row("vla"),
     "elmur": Row("elmur"),
@@ -246,7 +252,8 @@ def _beside(plan: FewPlan, row: Row, recording: RecordingConfig, train: BagData,
 
 def _prepared(plan: FewPlan, row: Row, recording: RecordingConfig, data: BagData, chosen: Split) -> Prepared:
     """The row's design, data, and recipe with its noise."""
-    found = prepare_split(data, recording, BagOptions(row.memory, window=row.window), plan.recipe, chosen)
+    options = BagOptions(row.memory, window=row.window, memory_options=row.options)
+    found = prepare_split(data, recording, options, plan.recipe, chosen)
     noise = found.recipe.augmentation.stronger(row.signature_noise, row.state_noise)
     return replace(found, recipe=replace(found.recipe, augmentation=noise))
 

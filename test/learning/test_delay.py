@@ -91,6 +91,17 @@ def test_a_longer_delay_is_the_scan_of_the_writes_in_that_order(builder: BatchBu
             torch.testing.assert_close(found.vector.unflatten(0, (2, 3))[row], expected)
 
 
+def test_a_memory_is_told_how_much_longer_than_demonstrated_episodes_are(builder: BatchBuilder) -> None:
+    agent, told = build.build_agent(design("gru+gate"), builder), []
+    agent.memory.delayed = told.append
+    reads = [np.array([0, 5])] * 2
+    for delays in ([Delay()] * 2, [Delay(5.0), Delay(2.0, 0.2, 0.7)]):
+        batch = builder.build([0, 1], [1.0, 1.0], reads, delays=delays)
+        agent.recall(batch)
+        assert float(told[-1]) == pytest.approx(int(batch.steps.sum()) / int(batch.mask.sum()))
+    assert float(told[0]) == 1.0 and float(told[1]) > 2.0
+
+
 def _one_by_one(agent: Agent, batch: EpisodeBatch, row: int) -> torch.Tensor:
     """What is read at each read of an episode whose writes are done step by step."""
     xs, order = agent.memory_inputs(batch), batch.order

@@ -145,7 +145,19 @@ def test_a_penalty_on_writes_leaves_those_that_matter_most(rate_of: str, writes_
     assert bool((logit[100 - writes_left :] > 0).all())
 
 
+@pytest.mark.parametrize(("share_of", "rate"), [("updates", 1.0), ("demonstrated", 3.0)])
+def test_a_share_may_be_of_what_was_demonstrated(inputs: Inputs, share_of: str, rate: float) -> None:
+    xs, memory = inputs(3, 9), build(gate_bias=60.0, rho=0.15, share_of=share_of)
+    states, _, records = memory.scan(xs, memory.initial_state(3), EVERYWHERE)
+    memory.anneal(1.0)
+    memory.delayed(torch.tensor(3.0))
+    found = memory.auxiliary(xs, states, records, EVERYWHERE)["write_rate"]
+    assert float(found.detach()) == pytest.approx((rate - 0.15) ** 2)
+
+
 def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="GatedConfig.share_of = 'all': must be one of updates, demonstrated"):
+        GatedConfig(share_of="all")
     with pytest.raises(ValueError, match="GatedConfig.rate_of = 'surprise': must be one of probability, writes"):
         GatedConfig(rate_of="surprise")
 
@@ -157,6 +169,7 @@ def test_helpers() -> None:
     probability, mask = torch.tensor([[0.2, 0.4, 0.9]]), torch.tensor([[True, True, False]])
     assert float(rate_penalty(probability, mask, 0.1)) == pytest.approx(0.04)
     assert float(rate_penalty(probability, mask, 0.5)) == 0.0
+    assert float(rate_penalty(probability, mask, 0.5, times=torch.tensor(3.0))) == pytest.approx(0.16)
     assert float(rate_penalty(probability, mask, 0.5, two_sided=True)) == pytest.approx(0.04)
     assert float(rate_penalty(probability, ~mask & mask, 0.1)) == 0.0
     assert [ramp(p, 0.0, 0.0) for p in (0.0, 1.0)] == [1.0, 1.0]

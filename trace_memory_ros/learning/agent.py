@@ -82,7 +82,9 @@ class Agent(nn.Module):
             readout, states, records = self._unroll(batch, xs, looked)
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
-            return readout, self.memory.auxiliary(*self.group.gathered(xs, states, records, batch.steps))
+            xs, states, records, steps = self.group.gathered(xs, states, records, batch.steps)
+            self.memory.delayed(steps.sum() / self.group.whole(batch.mask).sum())
+            return readout, self.memory.auxiliary(xs, states, records, steps)
 
     def read(self, batch: EpisodeBatch, looked: Features | None = None) -> Readout:
         """The `(B * R, ...)` readout of `recall`."""

@@ -25,21 +25,27 @@ from trace_memory_ros.memory.write_gate import (
     rate_penalty,
 )
 
+SHARES = ("updates", "demonstrated")
+"""What a target share may be of."""
+
 
 @dataclass(frozen=True)
 class GatedConfig(WrappedConfig):
     """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
 
-    gate: how it is trained. rho: target share of written updates. write_weight: of the rate penalty. rate_of: what it
-    counts, the gate's "probability" or its "writes". ramp_from, ramp: the shares of the training at which the penalty
-    begins to rise, and is full; the defaults leave the gate alone until the last stages of a delay curriculum. hidden:
-    width of the gate's layer. temperature tau. gate_bias: its logit at the start, open where positive.
+    gate: how it is trained. rho: target share of written updates. share_of: which these are, the "updates" of episodes
+    as long as they are trained on, or as many as were "demonstrated", whatever delay training goes beyond.
+    write_weight: of the rate penalty. rate_of: what it counts, the gate's "probability" or its "writes". ramp_from,
+    ramp: the shares of the training at which the penalty begins to rise, and is full; the defaults leave the gate alone
+    until the last stages of a delay curriculum. hidden: width of the gate's layer. temperature tau. gate_bias: its
+    logit at the start, open where positive.
     """
 
     gate: str = "straight_through"
     hidden: int = 32
     gate_bias: float = 1.0
     rho: float = 0.15
+    share_of: str = "updates"
     write_weight: float = 1.0
     rate_of: str = "writes"
     ramp_from: float = 0.6
@@ -55,6 +61,8 @@ class GatedConfig(WrappedConfig):
             raise ValueError(
                 f"GatedConfig.rho = {self.rho}: must lie between 0 and 1; without a gate nothing is skipped"
             )
+        if self.share_of not in SHARES:
+            raise ValueError(f"GatedConfig.share_of = {self.share_of!r}: must be one of {', '.join(SHARES)}")
         if self.temperature <= 0:
             raise ValueError(f"GatedConfig.temperature = {self.temperature}: must be positive")
         if self.write_weight < 0:
@@ -76,6 +84,7 @@ class GatedMemory(WrappedMemory):
         super().__init__(inner, config)
         self.settings = config
         self.pressure = 1.0
+        self.times: Tensor | float = 1.0
         self.slot_kind = inner.slot_kind
         seen = inner.dims.content + inner.address_width
         self.gate = WriteGate(seen, inner.dims.width, config.hidden, config.gate, config.temperature, config.gate_bias)
@@ -128,6 +137,12 @@ class GatedMemory(WrappedMemory):
         record = WriteRecord(torch.ones_like(strength), strength, found.probability, found.surprise, found.open)
         return (found.hidden,), (found.hidden[:, -1],), record.only_where(found.open)
 
+    def delayed(self, times: Tensor) -> None:
+        """Where the target is a share of what was demonstrated, updates beyond are written at that share's expense."""
+        if self.settings.share_of == "demonstrated":
+            self.times = times
+        super().delayed(times)
+
     def anneal(self, progress: float) -> None:
         """The rate penalty rises from 0 to its weight between `ramp_from` and `ramp` of the training."""
         self.pressure = ramp(progress, self.settings.ramp_from, self.settings.ramp)
@@ -135,7 +150,7 @@ class GatedMemory(WrappedMemory):
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""
-        excess = rate_penalty(records.gate, mask, self.settings.rho, self.settings.rate_of)
+        excess = rate_penalty(records.gate, mask, self.settings.rho, self.settings.rate_of, times=self.times)
         losses = self.inner.auxiliary(xs, states, records, mask & records.wrote)
         return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
 

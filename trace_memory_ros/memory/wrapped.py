@@ -48,6 +48,10 @@ class WrappedMemory(Memory):
         """As the inner mechanism."""
         self.inner.calibrate(xs, mask)
 
+    def delayed(self, times: Tensor) -> None:
+        """As the inner mechanism."""
+        self.inner.delayed(times)
+
     def anneal(self, progress: float) -> None:
         """As the inner mechanism."""
         self.inner.anneal(progress)

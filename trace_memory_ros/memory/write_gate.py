@@ -150,9 +150,16 @@ def _gated_tensor(decision: Decision, new: Tensor, old: Tensor) -> Tensor:
 
 
 def rate_penalty(
-    probability: Tensor, mask: Tensor, rho: float, rate_of: str = "probability", two_sided: bool = False
+    probability: Tensor,
+    mask: Tensor,
+    rho: float,
+    rate_of: str = "probability",
+    two_sided: bool = False,
+    times: Tensor | float = 1.0,
 ) -> Tensor:
     """(relu(rate - rho))^2 over the steps where `mask` holds, or (rate - rho)^2; 0 without such a step.
+
+    times: by which the rate is multiplied, where it is to be of fewer steps than there are.
 
     rate_of: the rate is E[p], as in AURA-Mem, or E[g], with p's gradient. A gate whose every p lies a little above
     1/2 lowers E[p] to rho only by shutting at every step; E[g] is down at rho while the steps that matter most write.
@@ -160,7 +167,7 @@ def rate_penalty(
     if not bool(mask.any()):
         return probability.new_zeros(())
     counted = straight_through(probability) if rate_of == "writes" else probability
-    excess = counted[mask].mean() - rho
+    excess = times * counted[mask].mean() - rho
     return (excess if two_sided else torch.relu(excess)).square()
 
 

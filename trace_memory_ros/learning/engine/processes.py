@@ -101,8 +101,8 @@ class Group:
         """
         if self.size == 1:
             return xs, states, records, mask
-        whole = tuple(self._whole(part) for part in states)
-        return xs.map(self._whole), whole, WriteRecord(*map(self._whole, records)), self._whole(mask)
+        whole = tuple(self.whole(part) for part in states)
+        return xs.map(self.whole), whole, WriteRecord(*map(self.whole, records)), self.whole(mask)
 
     def together(self, objective: nn.Module) -> nn.Module:
         """The module with its gradients averaged over the processes."""
@@ -112,7 +112,10 @@ class Group:
         parallel: nn.Module = nn.parallel.DistributedDataParallel(objective, find_unused_parameters=True)
         return parallel
 
-    def _whole(self, part: Tensor) -> Tensor:
+    def whole(self, part: Tensor) -> Tensor:
+        """A tensor of every process's episodes, one after the other."""
+        if self.size == 1:
+            return part
         sizes = [torch.zeros(1, dtype=torch.int64, device=part.device) for _ in range(self.size)]
         distributed.all_gather(sizes, torch.tensor([len(part)], device=part.device))
         whole: Tensor = _Gather.apply(part, [int(size) for size in sizes], self.rank)
