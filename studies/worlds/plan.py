@@ -241,7 +241,9 @@ def _cell(seeds: Sequence[Figures], score: str) -> Figures:
         cell["elsewhere"] = {name: _summary([found["elsewhere"][name] for found in seeds], shares) for name in others}
     for name in ("loss", "agreement", "write_share", "parameters", "state_bytes", "training_cpu_s"):
         if name in seeds[0]:
-            cell[name] = sum(found[name] for found in seeds) / len(seeds)
+            mean = sum(found[name] for found in seeds) / len(seeds)
+            # A training whose loss became no number still plays, and its score says how.
+            cell[name] = mean if math.isfinite(mean) else None
     return cell
 
 

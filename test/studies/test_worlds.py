@@ -192,6 +192,15 @@ def test_auto_is_the_simplest_that_imitates_nearly_as_well_by_task_and_seed(tmp_
     assert "auto" not in second
 
 
+def test_a_loss_that_became_no_number_is_none(tmp_path: Path) -> None:
+    grid = WorldPlan(tmp_path, ("reach",), ("gru",), 1, 2, "returns")
+    for job in grid.jobs():
+        kept = {"scores": [0.5, 0.5], "words": "all", "loss": float("nan")}
+        Store(grid.folder(job)).write("figures", grid.settings(job), kept)
+    cell = worlds.figures_of(grid, {})["tasks"]["reach"]["rows"]["gru"]
+    assert cell["loss"] is None and cell["score"] == 0.5
+
+
 def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:
     grid = WorldPlan(tmp_path, ("reach",), ("gru",), 1, 20, "successes")
     for job in grid.jobs():
