@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.auto import AMONG, do_rows, take
+from studies.auto import do_rows, take
 from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, ROWS, WINDOWS
 from studies.scenes import LAPS, with_laps
@@ -34,16 +34,17 @@ from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.decisions.branch_accuracy import decisions_right
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import Planned, learn_alone
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 
 TASKS = (*ONE_CUE_TASKS, *WATCHED_TASKS)
 CONTROLS = ("none", "first_frame", "last_k", "gru")
 ORACLE = "oracle"
 """The row of the expert, who is given the answers and drives."""
-CHOICES = (*ROWS, *AMONG, ORACLE)
+CHOICES = (*ROWS, AUTO, ORACLE)
 """`auto` is what `trace-memory train` takes by validation scenes: of each seed, one of the rows of its candidates."""
 DELAYED = 4
 """Scenes of each longer delay."""
-SCHEMA = 4
+SCHEMA = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +67,8 @@ class TasksPlan(Plan):
         """Mechanism and recipe; the oracle has none, and rows that choose those of their candidates."""
         if run.row == ORACLE:
             return [SCHEMA]
-        if run.row in AMONG:
-            return [self.trained_by(replace(run, row=name)) for name in AMONG[run.row]]
+        if run.row == AUTO:
+            return [self.trained_by(replace(run, row=name)) for name in LADDER]
         design = row_design(run.row)
         return [
             SCHEMA,
@@ -146,7 +147,7 @@ def run(
 
 def carry_out(plan: TasksPlan, run: Run, store: Store) -> str:
     """Train and measure one run, unless its figures are kept; returns words about it."""
-    measured = {ORACLE: drive, **dict.fromkeys(AMONG, choose)}.get(run.row, measure)
+    measured = {ORACLE: drive, AUTO: choose}.get(run.row, measure)
     figures = store.get("figures", plan.settings(), lambda: measured(plan, run))
     right = [verdict for episode in figures["right"] for verdict in episode if verdict is not None]
     return f"{sum(right)} of {len(right)} decisions right"
@@ -165,7 +166,7 @@ def drive(plan: TasksPlan, run: Run) -> Figures:
 
 
 def choose(plan: TasksPlan, run: Run) -> Figures:
-    """The figures of the candidate that a row of `AMONG` takes."""
+    """The figures of the candidate that `auto` takes."""
     return take(plan, run, partial(measure, plan))
 
 
@@ -214,7 +215,7 @@ def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
         figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
     if found and row != ORACLE:
         figures["writes_per_s"] = sum(one["writes_per_s"] for one in found) / len(found)
-    return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row in AMONG else {})
+    return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row == AUTO else {})
 
 
 def _shares(verdicts: Iterable[Sequence[int | None]]) -> Figures:
@@ -243,7 +244,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
     if written:
         rates = [[row, *(_rate(tasks[task][row]) for task in tasks)] for row in written]
         yield table("writes a second", ["memory", *tasks], rates)
-    yield from (f"{t}: {r} took {_counted(tasks[t][r]['taken'])}" for t in tasks for r in rows if r in AMONG)
+    yield from (f"{t}: {r} took {_counted(tasks[t][r]['taken'])}" for t in tasks for r in rows if r == AUTO)
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 

@@ -14,7 +14,6 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.auto import AMONG
 from studies.few_demonstrations.sources import FRESH, TASKS, TRAIN, data_of, delayed, sources
 from studies.grid import Figures, Store, say
 from studies.scenes import LAPS
@@ -30,10 +29,11 @@ from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import learn_alone
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
-SCHEMA = 3
+SCHEMA = 4
 SIZES = {
     "mobile_manipulator": (24, 48),
     "six_axis_gripper": (24, 48),
@@ -69,7 +69,7 @@ ROWS = {
     "gru": Row("gru"),
     "gru+cache": Row("gru+cache"),
     "gru+gate": Row("gru+gate"),
-    "gru+gate_demonstrated": Row("gru+gate", options={"share_of": "demonstrated"}),
+    "gru+gate_updates": Row("gru+gate", options={"share_of": "updates"}),
     "aura": Row("aura"),
     "vla": Row("vla"),
     "elmur": Row("elmur"),
@@ -81,7 +81,7 @@ ROWS = {
     "trace_window_noise_10_state_10": Row("trace", WINDOW, 10.0, 10.0),
     "trace_window_noise_30": Row("trace", WINDOW, 30.0),
     "gru_state_10": Row("gru", None, 1.0, 10.0),
-    **{name: Row(name) for name in AMONG},
+    AUTO: Row(AUTO),
 }
 
 FOLDED = ("gru", "trace")
@@ -116,7 +116,7 @@ class FewPlan:
         recipe = {"memory_first": asdict(self.recipe.memory_first), "augmentation": asdict(self.recipe.augmentation)}
         sizes = {"fresh": self.fresh, "seconds": self.seconds, "recipe": recipe}
         sizes |= {"delayed": DELAYED} if self.delays and job.source in TASKS else {}
-        sizes |= {"among": list(AMONG[job.row])} if job.row in AMONG else {}
+        sizes |= {"among": list(LADDER)} if job.row == AUTO else {}
         return {"schema": SCHEMA, "row": str(ROWS[job.row]), **sizes}
 
 
@@ -178,9 +178,9 @@ def run(
 def measure(plan: FewPlan, job: Job) -> Figures:
     """Train the job's memory on all its bags and let it decide on fresh ones, which nothing was chosen by.
 
-    That of a row of `AMONG` is what the job's bags choose, by cross-validation.
+    That of `auto` is what the job's bags choose, by cross-validation.
     """
-    if job.row in AMONG:
+    if job.row == AUTO:
         chosen = cross_validated(plan, job)
         return {**measure(plan, replace(job, row=chosen["memory"])), "cross_validation": chosen}
     row, recording = ROWS[job.row], sources(plan.seconds)[job.source].recording
@@ -224,9 +224,9 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
         sides = ([i for i, held in enumerate(inside) if held == side] for side in (False, True))
         chosen = Split(next(sides), [], next(sides))
         prepared = _prepared(plan, replace(row, memory=candidate.memory), recording, train, chosen)
-        return learn_alone(prepared.planned, prepared.held_out, job.seed, longer=job.row in AMONG).trial
+        return learn_alone(prepared.planned, prepared.held_out, job.seed, longer=job.row == AUTO).trial
 
-    names = AMONG.get(job.row, (row.memory,))
+    names = LADDER if job.row == AUTO else (row.memory,)
     found = cross_validate(len(folds), [Candidate(name, row.signature_noise) for name in names], trial)
     assert found is not None
     say(f"{job}: cross-validated {found.chosen} {found.accuracy}")

@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 
 from studies import options
-from studies.auto import AMONG, do_rows, take
+from studies.auto import do_rows, take
 from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
@@ -33,14 +33,15 @@ from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
+from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.statistics import bootstrap_interval
 from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
 TASK = "sequence"
-CHOICES = (*ROWS, *AMONG)
+CHOICES = (*ROWS, AUTO)
 """`auto` is what `trace-memory train` would take by the validation pairs, also after the lessons' longest delay."""
-SCHEMA = 4
+SCHEMA = 5
 FIRST_SEED = FIRST_EVALUATION_SEED + 500
 """Of the columns' scenes, by which no recipe was chosen."""
 
@@ -86,8 +87,8 @@ class SequencePlan(Plan):
 
     def trained_by(self, run: Run) -> object:
         """Mechanism, recipe and lessons; of rows that choose those of their candidates."""
-        if run.row in AMONG:
-            return [self.trained_by(replace(run, row=name)) for name in AMONG[run.row]]
+        if run.row == AUTO:
+            return [self.trained_by(replace(run, row=name)) for name in LADDER]
         design = row_design(run.row)
         lessons = [asdict(lesson) for lesson in self.lessons]
         mechanism = [design.memory, dict(design.options), design.depth, str(design.window)]
@@ -156,7 +157,7 @@ def quick_plan(plan: SequencePlan) -> SequencePlan:
 def carry_out(plan: SequencePlan, run: Run, store: Store) -> str:
     """Train and measure one row and seed, unless its figures are kept; returns words about it."""
     of_one = partial(measure, plan)
-    measured = partial(take, plan, run, of_one) if run.row in AMONG else partial(of_one, run)
+    measured = partial(take, plan, run, of_one) if run.row == AUTO else partial(of_one, run)
     figures = store.get("figures", plan.settings(), measured)
     return ", ".join(f"{label} {np.mean(np.concatenate(d)):.2f}" for label, d in figures["right"].items())
 
@@ -259,7 +260,7 @@ def figures_of(plan: SequencePlan, row: str) -> Figures:
             "all_in_order": float(np.mean([all(episode) for episode in episodes])),
             "per_seed": [float(np.mean([np.mean(e) for e in figures["right"][column.label]])) for figures in runs],
         }
-    return out | ({"taken": dict(Counter(one["taken"] for one in runs))} if row in AMONG else {})
+    return out | ({"taken": dict(Counter(one["taken"] for one in runs))} if row == AUTO else {})
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -50,7 +50,7 @@ class Row:
 def rows() -> dict[str, Row]:
     """Every registered mechanism and whatever `auto` may take, TRACE with a window and gates, by name."""
     window = PathWindow(deadband=CLOCK.deadband)
-    plain = {name: Row(name) for name in dict.fromkeys((*registry.names(), *LADDER, "gru+gate"))}
+    plain = {name: Row(name) for name in dict.fromkeys((*registry.names(), *LADDER))}
     return {**plain, "trace+window": Row("trace", window), "trace+window+gate": Row("trace+gate", window)}
 
 

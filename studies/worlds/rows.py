@@ -37,6 +37,7 @@ ROWS: dict[str, Row] = {
     "first_frame": Row("first_frame"),
     "last_k": Row("last_k"),
     "gru": Row("gru"),
+    "gru+gate": Row("gru+gate"),
     "gru+cache": Row("gru+cache"),
     "lru": Row("lru"),
     "transformer": Row("transformer"),

@@ -119,7 +119,7 @@ def test_the_file_beside_a_checkpoint_takes_the_run_back(folder: Path) -> None:
     values = read_file(folder / "out" / FILE)
     assert (values["seed"], values["recipe"]["steps"], values["recipe"]["branch_reach"]) == (5, 3, 3)
     assert values["recipe"]["augmentation"]["shift_px"] == 0
-    assert values["memory"].pop("among") == ["none", "first_frame", "gru", "gru+cache"]
+    assert values["memory"].pop("among") == ["none", "first_frame", "gru+gate", "gru", "gru+cache"]
     assert values["memory"] == {"name": "gru", "options": {"hidden": 12}, "width": 64, "slots": 8}
     first = load(folder / "out")
     back = ["train", str(folder / "bags"), "--config", str(folder / "observation.yaml"), "--out", str(folder / "d")]

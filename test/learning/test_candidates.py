@@ -73,7 +73,7 @@ def test_where_nothing_is_judged_the_usual_memory_is_taken() -> None:
 
 
 def test_what_competes_is_named_and_has_no_options_of_its_own() -> None:
-    assert MemorySection("auto").among == ("none", "first_frame", "gru", "gru+cache")
+    assert MemorySection("auto").among == ("none", "first_frame", "gru+gate", "gru", "gru+cache")
     with pytest.raises(ConfigError, match="name it instead of auto"):
         MemorySection("auto", {"hidden": 3})
     for among in ((), ("gru", "auto")):

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from studies.auto import AMONG
 from studies.few_demonstrations import sources as of_bags
 from studies.few_demonstrations import study
 from studies.few_demonstrations.sources import FRESH, TRAIN, sources
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.learning.sizes import LADDER
 
 CALL = {"seeds": 1, "fresh": 40, "fewest": False, "folds": True, "delays": True, "report": False}
 
 
 def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = ("mobile_manipulator",), ("gru", "trace_window_noise_10", "auto+gate")
+    chosen = ("mobile_manipulator",), ("gru", "trace_window_noise_10", "auto")
     figures = study.run(tmp_path, True, *chosen, **CALL)
     (cell,) = figures["cells"].values()
     assert [found["count"] for found in cell.values()] == [figures["fresh"]] * 3 == [2, 2, 2]
@@ -28,11 +28,11 @@ def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pyt
     assert study.run(tmp_path, True, *chosen, **CALL) == figures
     shown, rates, folded = study.tables(figures)
     assert [row for row, *_ in (list(column.cells) for column in rates.columns)][1:] != ["0.00", "0.00", "0.00"]
-    assert [column.header for column in shown.columns] == ["trained on", "gru", "trace_window_noise_10", "auto+gate"]
+    assert [column.header for column in shown.columns] == ["trained on", "gru", "trace_window_noise_10", "auto"]
     (counted,) = (list(column.cells) for column in folded.columns if column.header == "cross-validated")
     assert [count.split(" ")[0].endswith("/4") for count in counted] == [True, True]
-    (run,) = cell["auto+gate"]["seeds"]
-    assert run["cross_validation"]["memory"] in AMONG["auto+gate"]
+    (run,) = cell["auto"]["seeds"]
+    assert run["cross_validation"]["memory"] in LADDER
 
 
 def test_a_longer_delay_is_as_many_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from trace_memory_ros.memory.registry import inner_name
 
 AUTO = "auto"
 """In place of a memory's name, and where none is asked for: training chooses among these."""
-LADDER = ("none", "first_frame", "gru", "gru+cache")
-"""The simplest first: nothing, the first look, a summary, that beside looks as they were."""
+LADDER = ("none", "first_frame", "gru+gate", "gru", "gru+cache")
+"""The simplest first: nothing, the first look, a summary, seldom written or always, beside looks as they were."""
 USUAL = "gru"
 """What is taken of them where no episode is there to choose by (docs/how-to/choose-a-memory.md)."""
 WIDTH = 64

@@ -45,7 +45,7 @@ class GatedConfig(WrappedConfig):
     hidden: int = 32
     gate_bias: float = 1.0
     rho: float = 0.15
-    share_of: str = "updates"
+    share_of: str = "demonstrated"
     write_weight: float = 1.0
     rate_of: str = "writes"
     ramp_from: float = 0.6
