@@ -69,8 +69,9 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
         loss, progress = _losses(policy, lessons, due[rows, :ticks], rows)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(policy.parameters(), recipe.gradient_clip)
-        optimiser.step()
+        # Clipped to nothing, a gradient that is not finite would make every weight no number.
+        if math.isfinite(nn.utils.clip_grad_norm_(policy.parameters(), recipe.gradient_clip)):
+            optimiser.step()
         schedule.step()
         log.append(progress)
     return Progress(*np.mean(log[-max(recipe.steps // 10, 1) :], axis=0).tolist())

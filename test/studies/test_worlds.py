@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -150,6 +151,17 @@ def test_padding_teaches_nothing() -> None:
         policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons)
         found.append(imitate(policy, Lessons(lessons.observations, actions, mask), Imitation(steps=5), 0))
     assert found[0] == found[1]
+
+
+def test_a_step_whose_gradient_is_no_number_is_left_out() -> None:
+    lessons = symbol_lessons(8, 6)
+    policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons)
+    before = policy.head[0].weight.detach().clone()
+    broken = policy.head[0].weight.register_hook(lambda grad: grad * float("inf"))
+    imitate(policy, lessons, Imitation(steps=2), 0)
+    assert torch.equal(policy.head[0].weight, before)
+    broken.remove()
+    assert math.isfinite(imitate(policy, lessons, Imitation(steps=2), 0).loss)
 
 
 def test_a_number_that_is_not_shown_stays_zero() -> None:
