@@ -69,7 +69,7 @@ ROWS = {
     "gru": Row("gru"),
     "gru+cache": Row("gru+cache"),
     "gru+gate": Row("gru+gate"),
-    "gru+gate_updates": Row("gru+gate", options={"share_of": "updates"}),
+    "gru+gate_updates": Row("gru+gate", options={"writes_per_s": None}),
     "aura": Row("aura"),
     "vla": Row("vla"),
     "elmur": Row("elmur"),

@@ -33,7 +33,7 @@ ROWS = {
 }
 """Row -> registry name of its mechanism."""
 WINDOWED = ("trace+window",)
-GATED = {"aura": {"rho": 0.5}, "gru+gate": {"rho": 0.5}}
+GATED: dict[str, dict[str, float | None]] = {"aura": {"rho": 0.5}, "gru+gate": {"rho": 0.5, "writes_per_s": None}}
 """A gate may write at half of an episode's three updates: the usual target, 0.15 of them, is less than one write."""
 DEPTH = 2
 CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))

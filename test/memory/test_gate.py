@@ -139,25 +139,32 @@ def test_a_penalty_on_writes_leaves_those_that_matter_most(rate_of: str, writes_
     optimiser, mask = torch.optim.SGD([logit], lr=5.0), torch.ones(100, dtype=torch.bool)
     for _ in range(1000):
         optimiser.zero_grad()
-        rate_penalty(torch.sigmoid(logit), mask, 0.155, rate_of).backward()
+        rate_penalty(torch.sigmoid(logit), mask, 0.155, rate_of=rate_of).backward()
         optimiser.step()
     assert int((logit > 0).sum()) == writes_left
     assert bool((logit[100 - writes_left :] > 0).all())
 
 
-@pytest.mark.parametrize(("share_of", "rate"), [("updates", 1.0), ("demonstrated", 3.0)])
-def test_a_share_may_be_of_what_was_demonstrated(inputs: Inputs, share_of: str, rate: float) -> None:
-    xs, memory = inputs(3, 9), build(gate_bias=60.0, rho=0.15, share_of=share_of)
+@pytest.mark.parametrize(
+    ("told", "writes_per_s", "excess"),
+    [(True, 0.5, 3.0 - 2 / 9), (True, 8.0, 0.0), (True, None, 0.85), (False, 0.5, 0.85)],
+)
+def test_writes_are_so_many_a_second_of_what_was_demonstrated(
+    inputs: Inputs, told: bool, writes_per_s: float | None, excess: float
+) -> None:
+    """27 updates, all written, of what was demonstrated with 9 in 4 s."""
+    xs, memory = inputs(3, 9), build(gate_bias=60.0, rho=0.15, writes_per_s=writes_per_s)
     states, _, records = memory.scan(xs, memory.initial_state(3), EVERYWHERE)
     memory.anneal(1.0)
-    memory.delayed(torch.tensor(3.0))
+    if told:
+        memory.demonstrated(torch.tensor(9), torch.tensor(4.0))
     found = memory.auxiliary(xs, states, records, EVERYWHERE)["write_rate"]
-    assert float(found.detach()) == pytest.approx((rate - 0.15) ** 2)
+    assert float(found.detach()) == pytest.approx(excess**2)
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="GatedConfig.share_of = 'all': must be one of updates, demonstrated"):
-        GatedConfig(share_of="all")
+    with pytest.raises(ValueError, match=r"GatedConfig.writes_per_s = 0: must be positive, or null for a share rho"):
+        GatedConfig(writes_per_s=0)
     with pytest.raises(ValueError, match="GatedConfig.rate_of = 'surprise': must be one of probability, writes"):
         GatedConfig(rate_of="surprise")
 

@@ -83,7 +83,7 @@ class Agent(nn.Module):
             if type(self.memory).auxiliary is Memory.auxiliary:
                 return readout, {}
             xs, states, records, steps = self.group.gathered(xs, states, records, batch.steps)
-            self.memory.delayed(steps.sum() / self.group.whole(batch.mask).sum())
+            self.memory.demonstrated(self.group.whole(batch.mask).sum(), self.group.whole(batch.seconds).sum())
             return readout, self.memory.auxiliary(xs, states, records, steps)
 
     def read(self, batch: EpisodeBatch, looked: Features | None = None) -> Readout:

@@ -200,10 +200,11 @@ class Memory(nn.Module):
     def anneal(self, progress: float) -> None:
         """Told before every training step how far the run is, 0..1, for penalties that ramp; most need nothing."""
 
-    def delayed(self, times: Tensor) -> None:
-        """Told before `auxiliary` how many times as many updates the episodes had as were demonstrated, a number.
+    def demonstrated(self, updates: Tensor, seconds: Tensor) -> None:
+        """Told before `auxiliary` how many updates the episodes had as they were demonstrated, and how long they were.
 
-        For targets that count updates, where training goes beyond the demonstrated delay; most need nothing.
+        Both of all together. For targets that count updates, where training goes beyond the demonstrated delay; most
+        need nothing.
         """
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:

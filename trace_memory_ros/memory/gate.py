@@ -25,16 +25,13 @@ from trace_memory_ros.memory.write_gate import (
     rate_penalty,
 )
 
-SHARES = ("updates", "demonstrated")
-"""What a target share may be of."""
-
 
 @dataclass(frozen=True)
 class GatedConfig(WrappedConfig):
     """Settings of the gate; `inner` holds the options of the mechanism that it stands before.
 
-    gate: how it is trained. rho: target share of written updates. share_of: which these are, the "updates" of episodes
-    as long as they are trained on, or as many as were "demonstrated", whatever delay training goes beyond.
+    gate: how it is trained. writes_per_s: most writes a second of what was demonstrated (1/s), whatever delay training
+    goes beyond. rho: target share of written updates, where that is None or nothing tells how long episodes lasted.
     write_weight: of the rate penalty. rate_of: what it counts, the gate's "probability" or its "writes". ramp_from,
     ramp: the shares of the training at which the penalty begins to rise, and is full; the defaults leave the gate alone
     until the last stages of a delay curriculum. hidden: width of the gate's layer. temperature tau. gate_bias: its
@@ -45,7 +42,7 @@ class GatedConfig(WrappedConfig):
     hidden: int = 32
     gate_bias: float = 1.0
     rho: float = 0.15
-    share_of: str = "demonstrated"
+    writes_per_s: float | None = 0.5
     write_weight: float = 1.0
     rate_of: str = "writes"
     ramp_from: float = 0.6
@@ -61,8 +58,10 @@ class GatedConfig(WrappedConfig):
             raise ValueError(
                 f"GatedConfig.rho = {self.rho}: must lie between 0 and 1; without a gate nothing is skipped"
             )
-        if self.share_of not in SHARES:
-            raise ValueError(f"GatedConfig.share_of = {self.share_of!r}: must be one of {', '.join(SHARES)}")
+        if self.writes_per_s is not None and self.writes_per_s <= 0:
+            raise ValueError(
+                f"GatedConfig.writes_per_s = {self.writes_per_s}: must be positive, or null for a share rho of updates"
+            )
         if self.temperature <= 0:
             raise ValueError(f"GatedConfig.temperature = {self.temperature}: must be positive")
         if self.write_weight < 0:
@@ -84,7 +83,7 @@ class GatedMemory(WrappedMemory):
         super().__init__(inner, config)
         self.settings = config
         self.pressure = 1.0
-        self.times: Tensor | float = 1.0
+        self.shown: tuple[Tensor, Tensor] | None = None
         self.slot_kind = inner.slot_kind
         seen = inner.dims.content + inner.address_width
         self.gate = WriteGate(seen, inner.dims.width, config.hidden, config.gate, config.temperature, config.gate_bias)
@@ -137,11 +136,10 @@ class GatedMemory(WrappedMemory):
         record = WriteRecord(torch.ones_like(strength), strength, found.probability, found.surprise, found.open)
         return (found.hidden,), (found.hidden[:, -1],), record.only_where(found.open)
 
-    def delayed(self, times: Tensor) -> None:
-        """Where the target is a share of what was demonstrated, updates beyond are written at that share's expense."""
-        if self.settings.share_of == "demonstrated":
-            self.times = times
-        super().delayed(times)
+    def demonstrated(self, updates: Tensor, seconds: Tensor) -> None:
+        """Where the target is a rate, longer delays than these seconds hold are written at the same writes' expense."""
+        self.shown = updates, seconds
+        super().demonstrated(updates, seconds)
 
     def anneal(self, progress: float) -> None:
         """The rate penalty rises from 0 to its weight between `ramp_from` and `ramp` of the training."""
@@ -150,9 +148,17 @@ class GatedMemory(WrappedMemory):
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""
-        excess = rate_penalty(records.gate, mask, self.settings.rho, self.settings.rate_of, times=self.times)
+        excess = rate_penalty(records.gate, mask, *self._target(mask), self.settings.rate_of)
         losses = self.inner.auxiliary(xs, states, records, mask & records.wrote)
         return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
+
+    def _target(self, mask: Tensor) -> tuple[Tensor | float, Tensor | float]:
+        """The share of demonstrated updates that may be written, and how many times as many there are in `mask`."""
+        rate = self.settings.writes_per_s
+        if rate is None or self.shown is None:
+            return self.settings.rho, 1.0
+        updates, seconds = self.shown
+        return rate * seconds / updates, mask.sum() / updates
 
     def _prepare(self, x: MemoryInput) -> Tensor:
         """The gate's first layer on content and address, of embedded inputs."""

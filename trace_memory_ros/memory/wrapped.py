@@ -48,9 +48,9 @@ class WrappedMemory(Memory):
         """As the inner mechanism."""
         self.inner.calibrate(xs, mask)
 
-    def delayed(self, times: Tensor) -> None:
+    def demonstrated(self, updates: Tensor, seconds: Tensor) -> None:
         """As the inner mechanism."""
-        self.inner.delayed(times)
+        self.inner.demonstrated(updates, seconds)
 
     def anneal(self, progress: float) -> None:
         """As the inner mechanism."""

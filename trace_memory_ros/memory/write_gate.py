@@ -152,10 +152,10 @@ def _gated_tensor(decision: Decision, new: Tensor, old: Tensor) -> Tensor:
 def rate_penalty(
     probability: Tensor,
     mask: Tensor,
-    rho: float,
+    rho: Tensor | float,
+    times: Tensor | float = 1.0,
     rate_of: str = "probability",
     two_sided: bool = False,
-    times: Tensor | float = 1.0,
 ) -> Tensor:
     """(relu(rate - rho))^2 over the steps where `mask` holds, or (rate - rho)^2; 0 without such a step.
 

@@ -53,7 +53,8 @@ class EpisodeBatch(NamedTuple):
 
     mask `(B, T)` bool; last_write `(B, R)` step of the scan after which each read comes; images `(B, R, C, 3, P, P)` in
     0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. early
-    `(B, T)` bool: writes before the first decision, all where there is none. order `(B, T')` the write of each step of
+    `(B, T)` bool: writes before the first decision, all where there is none. seconds `(B,)`: from an episode's first
+    tick to its last, as it was demonstrated. order `(B, T')` the write of each step of
     the scan, -1 after the last; None where the steps are the writes. future `(B, R, K, C, 16, 16, 3)` small pictures in
     0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R, J)` what is right at
     the decision that a read lies near and at those after it, -1 near none and after the last; None where nobody asks.
@@ -68,6 +69,7 @@ class EpisodeBatch(NamedTuple):
     actions: Tensor
     valid: Tensor
     early: Tensor
+    seconds: Tensor
     order: Tensor | None = None
     future: Tensor | None = None
     answers: Tensor | None = None
@@ -199,6 +201,7 @@ class BatchBuilder:
             torch.stack([t[0] for t in targets]),
             torch.stack([t[1] for t in targets]),
             torch.from_numpy(np.stack([_early(e.demo, w, longest[0]) for e, w in zip(episodes, writes, strict=True)])),
+            torch.tensor([np.ptp(episode.demo.stamps_ns) / 1e9 for episode in episodes], dtype=torch.float32),
             self._order(writes, orders, longest),
             torch.stack([self._future(e, r) for e, r in zip(episodes, reads, strict=True)]) if wanted.future else None,
             torch.stack([_answers(demo, r, wanted) for demo, r in seen]) if wanted.reach else None,

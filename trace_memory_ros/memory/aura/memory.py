@@ -281,7 +281,7 @@ class AuraMemory(Memory):
         return losses
 
     def _rate_loss(self, probability: Tensor, mask: Tensor, rate_of: str, two_sided: bool = False) -> Tensor:
-        excess = rate_penalty(probability, mask, self.settings.rho, rate_of, two_sided)
+        excess = rate_penalty(probability, mask, self.settings.rho, rate_of=rate_of, two_sided=two_sided)
         return self.pressure * self.settings.write_weight * excess
 
 
