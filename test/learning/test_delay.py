@@ -11,7 +11,7 @@ from learning.synthetic import BRANCH_TICK, design, pair
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.agent import Agent
-from trace_memory_ros.learning.data.batches import BatchBuilder, EpisodeBatch, Wanted
+from trace_memory_ros.learning.data.batches import NO_PICTURES, BatchBuilder, EpisodeBatch, Wanted
 from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened, travelled
 from trace_memory_ros.learning.engine.optimise import Sampling
@@ -91,17 +91,6 @@ def test_a_longer_delay_is_the_scan_of_the_writes_in_that_order(builder: BatchBu
             torch.testing.assert_close(found.vector.unflatten(0, (2, 3))[row], expected)
 
 
-def test_a_memory_is_told_how_much_longer_than_demonstrated_episodes_are(builder: BatchBuilder) -> None:
-    agent, told = build.build_agent(design("gru+gate"), builder), []
-    agent.memory.delayed = told.append
-    reads = [np.array([0, 5])] * 2
-    for delays in ([Delay()] * 2, [Delay(5.0), Delay(2.0, 0.2, 0.7)]):
-        batch = builder.build([0, 1], [1.0, 1.0], reads, delays=delays)
-        agent.recall(batch)
-        assert float(told[-1]) == pytest.approx(int(batch.steps.sum()) / int(batch.mask.sum()))
-    assert float(told[0]) == 1.0 and float(told[1]) > 2.0
-
-
 def _one_by_one(agent: Agent, batch: EpisodeBatch, row: int) -> torch.Tensor:
     """What is read at each read of an episode whose writes are done step by step."""
     xs, order = agent.memory_inputs(batch), batch.order
@@ -123,6 +112,18 @@ def test_a_read_comes_after_the_last_time_its_write_is_done(builder: BatchBuilde
     assert torch.equal(longer.order[0, longer.last_write[0]], plain.last_write[0])
     assert (longer.last_write.diff() >= 0).all()
     assert longer.last_write[0, BRANCH_TICK] > 4 * plain.last_write[0, BRANCH_TICK]
+
+
+def test_a_memory_is_told_what_was_demonstrated_however_long_the_delay(builder: BatchBuilder) -> None:
+    agent = build.build_agent(design("gru+gate"), builder)
+    demos, reads = [builder.data.episodes[i].demo for i in (0, 1)], [np.array([3])] * 2
+    plain, longer = (
+        builder.build([0, 1], [1.0, 2.0], reads, NO_PICTURES, delays=[Delay(factor)] * 2) for factor in (1.0, 6.0)
+    )
+    agent.recall(longer)
+    updates, seconds = agent.memory.shown
+    assert updates == plain.mask.sum() < longer.steps.sum() / 2
+    assert float(seconds) == pytest.approx(sum(demo.stamps_ns[-1] - demo.stamps_ns[0] for demo in demos) / 1e9)
 
 
 def test_a_batch_of_one_process_is_its_share_of_the_whole(builder: BatchBuilder) -> None:
