@@ -34,7 +34,7 @@ ROWS = {
 """Row -> registry name of its mechanism."""
 WINDOWED = ("trace+window",)
 GATED: dict[str, dict[str, float | None]] = {"aura": {"rho": 0.5}, "gru+gate": {"rho": 0.5, "writes_per_s": None}}
-"""A gate may write at half of an episode's three updates: the usual target, 0.15 of them, is less than one write."""
+"""A gate may write at half of an episode's three updates: the usual targets, 0.15 or 0.5 a second, are not one."""
 DEPTH = 2
 CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
 """As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
