@@ -60,7 +60,7 @@ def same(one: BatchBuilder, other: BatchBuilder) -> None:
         batch = sampling.augmented(sampling.build(sampling.draw(np.random.default_rng(3))), torch.device("cpu"))
         found.append([])
         batch.each(lambda part: found[-1].append(part) or part)
-    assert all(map(torch.equal, *found)) and len(found[0]) == 15
+    assert all(map(torch.equal, *found)) and len(found[0]) == 16
 
 
 def test_small_images_are_made_once(tmp_path: Path) -> None:
