@@ -54,10 +54,10 @@ class EpisodeBatch(NamedTuple):
     mask `(B, T)` bool; last_write `(B, R)` step of the scan after which each read comes; images `(B, R, C, 3, P, P)` in
     0..1; raw_state `(B, R, 17)` SI units; actions `(B, R, H, A)` in action units; valid `(B, R, H)` bool. early
     `(B, T)` bool: writes before the first decision, all where there is none. seconds `(B,)`: from an episode's first
-    tick to its last, as it was demonstrated. order `(B, T')` the write of each step of
-    the scan, -1 after the last; None where the steps are the writes. future `(B, R, K, C, 16, 16, 3)` small pictures in
-    0..1 of what is seen `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R, J)` what is right at
-    the decision that a read lies near and at those after it, -1 near none and after the last; None where nobody asks.
+    tick to its last, as it was demonstrated. order `(B, T')` the write of each step of the scan, -1 after the last;
+    None where the steps are the writes. future `(B, R, K, C, 16, 16, 3)` small pictures in 0..1 of what is seen
+    `FUTURE_CHUNKS` chunks later; None where nobody asks. answers `(B, R, J)` what is right at the decision that a read
+    lies near and at those after it, -1 near none and after the last; None where nobody asks.
     """
 
     writes: Evidence
