@@ -9,7 +9,7 @@ import yaml
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 from trace_memory_ros.memory.gate import GatedConfig, GatedMemory
-from trace_memory_ros.memory.write_gate import Decision, RunningScale, gated, ramp, rate_penalty
+from trace_memory_ros.memory.write_gate import Decision, RunningScale, gated, ramp, rate_penalty, straight_through
 from trace_memory_ros.testing.inputs import DIMS, Inputs
 from trace_memory_ros.testing.test_gate_contract import undecided
 
@@ -62,7 +62,7 @@ def test_the_rate_penalty_joins_the_inner_losses(inputs: Inputs) -> None:
     for progress in (0.6, 0.7, 1.0):
         memory.anneal(progress)
         losses[progress] = memory.auxiliary(xs, states, records, EVERYWHERE)
-    full = 3.0 * 0.85**2
+    full = 3.0 * 0.85**2 / 0.15
     assert [float(v["write_rate"].detach()) for v in losses.values()] == pytest.approx([0.0, full / 2, full], rel=1e-5)
     inner = memory.inner.auxiliary(xs, states, records, EVERYWHERE)
     assert losses[1.0].keys() == inner.keys() | {"write_rate"}
@@ -147,10 +147,15 @@ def test_a_penalty_on_writes_leaves_those_that_matter_most(rate_of: str, writes_
 
 @pytest.mark.parametrize(
     ("told", "writes_per_s", "excess"),
-    [(True, 0.5, 3.0 - 2 / 9), (True, 8.0, 0.0), (True, None, 0.85), (False, 0.5, 0.85)],
+    [
+        (True, 0.5, (3.0 - 2 / 9, 2 / 9)),
+        (True, 8.0, (0.0, 32 / 9)),
+        (True, None, (0.85, 0.15)),
+        (False, 0.5, (0.85, 0.15)),
+    ],
 )
 def test_writes_are_so_many_a_second_of_what_was_demonstrated(
-    inputs: Inputs, told: bool, writes_per_s: float | None, excess: float
+    inputs: Inputs, told: bool, writes_per_s: float | None, excess: tuple[float, float]
 ) -> None:
     """27 updates, all written, of what was demonstrated with 9 in 4 s."""
     xs, memory = inputs(3, 9), build(gate_bias=60.0, rho=0.15, writes_per_s=writes_per_s)
@@ -159,7 +164,26 @@ def test_writes_are_so_many_a_second_of_what_was_demonstrated(
     if told:
         memory.demonstrated(torch.tensor(9), torch.tensor(4.0))
     found = memory.auxiliary(xs, states, records, EVERYWHERE)["write_rate"]
-    assert float(found.detach()) == pytest.approx(excess**2)
+    beyond, target = excess
+    assert float(found.detach()) == pytest.approx(beyond**2 / target)
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.15, 0.5])
+def test_what_writes_are_worth_to_the_task_moves_their_rate_by_a_small_share(inputs: Inputs, rho: float) -> None:
+    """A gate that opens everywhere, where every write is worth something: small targets are held as well as large."""
+    xs, memory = inputs(1, 400), build(rho=rho)
+    mask = torch.ones(1, 400, dtype=torch.bool)
+    states, _, records = memory.scan(xs, memory.initial_state(1), mask)
+    memory.anneal(1.0)
+    logit = torch.linspace(0.5, 0.6, 400)[None].requires_grad_()
+    optimiser = torch.optim.SGD([logit], lr=2.0)
+    for _ in range(3000):
+        optimiser.zero_grad()
+        told = records._replace(gate=torch.sigmoid(logit))
+        found = memory.auxiliary(xs, states, told, mask)["write_rate"] - 0.1 * straight_through(told.gate).mean()
+        found.backward()
+        optimiser.step()
+    assert float((logit > 0).float().mean()) == pytest.approx(rho, rel=0.1)
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:

@@ -147,8 +147,13 @@ class GatedMemory(WrappedMemory):
         super().anneal(progress)
 
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
-        """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted."""
-        excess = rate_penalty(records.gate, mask, *self._target(mask), self.settings.rate_of)
+        """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted.
+
+        It is divided by the target. What a last write is worth to the task is a pull of its own, which a square alone
+        holds only where it exceeds the target by as much, however small that is.
+        """
+        target, times = self._target(mask)
+        excess = rate_penalty(records.gate, mask, target, times, self.settings.rate_of) / target
         losses = self.inner.auxiliary(xs, states, records, mask & records.wrote)
         return {**losses, "write_rate": self.pressure * self.settings.write_weight * excess}
 

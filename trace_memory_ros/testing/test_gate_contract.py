@@ -92,7 +92,7 @@ def test_the_rate_penalty_joins_the_inner_losses(gated: GatedMemory, inputs: Inp
     for progress in (settings.ramp_from, (settings.ramp_from + settings.ramp) / 2, 1.0):
         gated.anneal(progress)
         losses[progress] = gated.auxiliary(xs, states, records, EVERYWHERE)
-    full = settings.write_weight * (1 - settings.rho) ** 2
+    full = settings.write_weight * (1 - settings.rho) ** 2 / settings.rho
     rates = [float(loss["write_rate"].detach()) for loss in losses.values()]
     assert rates == pytest.approx([0.0, full / 2, full], rel=1e-5, abs=1e-6)
     inner = gated.inner.auxiliary(xs, states, records, EVERYWHERE)
