@@ -1,4 +1,4 @@
-"""What a task asks for: one thing to go to, or several to be touched in turn and a button to be pressed.
+"""What a task asks for: one thing to go to, several to be touched in turn, or a button to be pressed so many times.
 
 MIKASA's simulator is asked where things are.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies.mikasa.expert import nth_along_arc, raising, touching, towards
-from studies.mikasa.names import IN_TURN
+from studies.mikasa.names import COUNTED, IN_TURN
 
 if TYPE_CHECKING:
     from mani_skill.envs.sapien_env import BaseEnv
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 ABOVE_TOP_M = 0.005
 """Above the middle of a cube's top: where the benchmark has it touched."""
 LIFT_M = 0.12
-"""How far the hand is raised from a button that it pressed; the benchmark asks for 0.085."""
+"""How far the hand is raised from a button that it pressed; the benchmark asks for 0.085 at least."""
 MOST_TICKS = 50
-"""For each thing to be touched and for the button, after which an episode is given up: the expert needs 110 for three
+"""For each thing to be touched and each press, after which an episode is given up: the expert needs 110 for three
 things, and the benchmark allows 400 for any number.
 """
 
@@ -81,7 +81,7 @@ class InTurn:
         if bool(base.button_pressed[0]):
             return raising(0.0)
         if bool(base.pending_press[0]):
-            return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
+            return raised(base)
         return touching(offset_m, hand(base)[2])
 
     def done(self, base: BaseEnv) -> int:
@@ -106,13 +106,45 @@ class InTurn:
         return sorted(left, key=lambda key: nth_along_arc(choices(base), _middle(base, key)[:2]))
 
 
+class Presses:
+    """One button is to be pressed as often as a lamp blinked, then the other one once."""
+
+    def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
+        again = self.answer(base) == 0
+        xy, z = (base.button_xy, base.button_top_z) if again else (base.confirm_button_xy, base.confirm_button_top_z)
+        return np.array([*xy[0].tolist(), float(z[0])]) - hand(base)
+
+    def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
+        return raised(base) if bool(base.pending_press[0]) else touching(offset_m, hand(base)[2])
+
+    def done(self, base: BaseEnv) -> int:
+        return int(base.press_count[0])
+
+    def answer(self, base: BaseEnv, offset_m: NDArray[np.float64] | None = None) -> int:
+        """Which button is next: the first or the other."""
+        return int(self.done(base) >= int(base.target_blinks[0]))
+
+    def over(self, base: BaseEnv, success: bool) -> bool:
+        most = MOST_TICKS * (2 + int(base.target_blinks[0]))
+        return success or bool(base.failed[0]) or int(base.elapsed_steps[0]) >= most
+
+
 def goal_of(task: str) -> Goal:
     """What a task asks for."""
+    if task in COUNTED:
+        return Presses()
     return InTurn() if task in IN_TURN else OneThing()
+
+
+def raised(base: BaseEnv) -> NDArray[np.float32]:
+    """The action that raises the hand from a button that it pressed."""
+    return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
 
 
 def choices(base: BaseEnv) -> NDArray[np.float64]:
     """Where on the table they stand `(N, 2)`, m."""
+    if hasattr(base, "confirm_button_xy"):
+        return np.stack([xy[0].numpy().astype(np.float64) for xy in (base.button_xy, base.confirm_button_xy)])
     return np.stack([pose[0, :2].numpy().astype(np.float64) for pose in base.initial_poses.values()])
 
 

@@ -16,7 +16,11 @@ LONG = ("RememberColor3-Long", "RememberColor5-Long", "RememberColor9-Long", "Re
 IN_TURN = tuple(f"{kind}OfColors{n}" for kind in ("Bunch", "Seq", "Chain") for n in (3, 5, 7))
 """Colours are shown, together or one after another, 1 to 5 ticks each; then nine cubes, of which those are to be
 touched, in the order in which they were shown but for the bunch, and a button to be pressed."""
-TASKS = (*SHORT, *LONG, *IN_TURN)
+COUNTED = tuple(f"BlinkCountButtonPress{size}" for size in ("Easy", "Medium", "Hard"))
+"""A lamp blinks one to three, five or seven times; then a red button is to be pressed as often, and a black one once."""
+STEP_BY_STEP = (*IN_TURN, *COUNTED)
+"""What is to be done next is decided several times an episode, and what was shown is shown for a few ticks."""
+TASKS = (*SHORT, *LONG, *STEP_BY_STEP)
 CAMERAS = ("base", "wrist")
 PROPRIO = ("x", "y", "z", "roll", "pitch", "yaw", "gripper")
 """What the benchmark shows of the robot: the hand's place (m), its angles (rad), the fingers' opening (m)."""
@@ -31,9 +35,9 @@ RECORDED = 2
 """How a recording is told: those told otherwise are made anew."""
 
 
-def asked_of(task: str) -> int:
-    """How many things are to be touched in a task of `IN_TURN`."""
-    return int(task[-1])
+def most_asked(task: str) -> int:
+    """How many things are to be touched in a task of `IN_TURN`; how many presses at most in one of `COUNTED`."""
+    return int(task[-1]) if task in IN_TURN else 3 + 2 * COUNTED.index(task)
 
 
 def environment_id(task: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from studies.mikasa.names import ACTIONS, IN_TURN, PX, RATE_HZ, SHORT
+from studies.mikasa.names import ACTIONS, COUNTED, IN_TURN, PX, RATE_HZ, SHORT, STEP_BY_STEP
 from studies.mikasa.robot import robot
 from trace_memory_ros.learning.bags.design import EVERY_MS, small_memory
 from trace_memory_ros.learning.build import Design
@@ -39,7 +39,7 @@ DEPTH = 2
 CLOCK = EveryTicks(ticks_in(EVERY_MS, 1000 // RATE_HZ))
 """As from bags of a robot that stands while it is shown something: while this one is held still, no path writes."""
 EVERY_TICK = EveryTicks(1)
-"""Where colours are shown one after another, some for a single tick."""
+"""Where something is shown for a few ticks, or a single one."""
 CHUNK = 8
 """Ticks, 0.4 s: the hand is at its target 0.6 s after the choices are shown."""
 ENSEMBLE_DECAY = -1.0
@@ -116,22 +116,27 @@ SIGHTS = {
 
 def clock_of(task: str) -> EveryTicks:
     """How often a task has the memory written."""
-    return EVERY_TICK if task in IN_TURN else CLOCK
+    return EVERY_TICK if task in STEP_BY_STEP else CLOCK
 
 
 def suited(recipe: Recipe, task: str) -> Recipe:
-    """A recipe as a task needs it: where things are to be touched in turn, fewer episodes with more reads each, and
-    less noise, since how many were touched is told by where the hand has been.
+    """A recipe as a task needs it: where what is next is decided several times, fewer episodes with more reads each,
+    and less noise, since how much was done is told by where the hand has been.
+
+    A lamp that blinks is neither to be found again among others nor told by its likeness: there hues are as they are.
     """
-    if task not in IN_TURN:
+    if task not in STEP_BY_STEP:
         return recipe
     noise = min(recipe.memory_first.state_noise_times, 5.0)
-    return replace(recipe, memory_first=replace(recipe.memory_first, batch_pairs=16, reads=6, state_noise_times=noise))
+    first = replace(recipe.memory_first, batch_pairs=16, reads=6, state_noise_times=noise)
+    if task in COUNTED:
+        recipe = replace(recipe, recognition_weight=0.0, augmentation=replace(recipe.augmentation, hue=0.0))
+    return replace(recipe, memory_first=first)
 
 
 def seen_by(sight: Sight, task: str) -> BackboneSection:
-    """The eyes that a task needs: no picture of nine cubes and a button has more than a dozen things."""
-    few = task in IN_TURN and sight.backbone.name == "things"
+    """The eyes that a task needs: no picture of cubes and buttons has more than a dozen things."""
+    few = task in STEP_BY_STEP and sight.backbone.name == "things"
     return replace(sight.backbone, options={**sight.backbone.options, "most_things": 12}) if few else sight.backbone
 
 

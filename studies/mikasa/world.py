@@ -16,18 +16,24 @@ import mikasa_robo_suite.vla.memory_envs  # noqa: F401  registers the environmen
 import numpy as np
 import torch
 from mani_skill.envs.sapien_env import BaseEnv
+import trimesh
+from mikasa_robo_suite.vla.utils import shapes
 from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS, apply_mikasa_vla_wrappers
 from mikasa_robo_suite.vla.utils.wrappers import StateOnlyTensorToDictWrapper
 from numpy.typing import NDArray
 
 from studies.mikasa.expert import disturbed
 from studies.mikasa.goals import Goal, choices, goal_of
-from studies.mikasa.names import CAMERAS, PROPRIO, RATE_HZ, RECORDED, environment_id
+from studies.mikasa.names import CAMERAS, COUNTED, PROPRIO, RATE_HZ, RECORDED, environment_id
 
 # The renderer's code waits for a GPU even where there is none.
 torch.cuda.synchronize = lambda *_: None
 torch.set_num_threads(1)
 
+BULB = Path(shapes.__file__).parent / "objects" / "low_poly_light_bulb.glb"
+"""The bulb of the benchmark's lamps, which its wheel does not hold."""
+BULB_RADIUS_M, BULB_MIDDLE_M = 0.035, 0.104
+"""Of the sphere that takes its place, along the file's vertical axis: shown at 0.85 of this it stands on its lamp."""
 STILL = 1e-6
 """m, rad: pictures are shown again until something has moved further since they were rendered; a pixel is 9 mm.
 
@@ -52,6 +58,8 @@ class Step(NamedTuple):
 def make(task: str, pictures: bool = True) -> gym.Env:
     """The canonical environment of a task, with its wrappers; without `pictures` nothing is rendered."""
     name = environment_id(task)
+    if task in COUNTED and not BULB.exists():
+        write_bulb(BULB)
     kind = {"obs_mode": "rgb", "render_mode": "all"} if pictures else {"obs_mode": "state", "render_mode": None}
     env = gym.make(
         name,
@@ -69,6 +77,14 @@ def make(task: str, pictures: bool = True) -> gym.Env:
     curriculum = VLA_WRAPPER_CONFIGS[name].curriculum_wrapper
     env = StateOnlyTensorToDictWrapper(env)
     return env if curriculum is None else curriculum(env)
+
+
+def write_bulb(file: Path) -> None:
+    """A sphere for the benchmark's bulb."""
+    ball = trimesh.creation.icosphere(subdivisions=2, radius=BULB_RADIUS_M)
+    ball.apply_translation([0.0, BULB_MIDDLE_M, 0.0])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    ball.export(file)
 
 
 def render_what_moves(base: BaseEnv) -> None:

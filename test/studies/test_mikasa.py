@@ -15,7 +15,7 @@ from studies.grid import Run
 from studies.mikasa import driver, names, study
 from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
 from studies.mikasa.expert import ABOVE, ARC_MIDDLE, LOW_M, TRAVEL_M, disturbed, nth_along_arc, touching, towards
-from studies.mikasa.goals import MOST_TICKS, goal_of
+from studies.mikasa.goals import MOST_TICKS, choices, goal_of
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
 from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
@@ -212,6 +212,34 @@ def test_an_episode_is_over_when_a_wrong_thing_was_touched(wrong: int) -> None:
     assert goal.over(base, False)
 
 
+class Lamp:
+    """A lamp that blinked twice, and its two buttons, as the simulator says it."""
+
+    def __init__(self) -> None:
+        self.agent = SimpleNamespace(tcp=SimpleNamespace(pose=SimpleNamespace(p=torch.tensor([[0.0, 0.0, 0.2]]))))
+        self.target_blinks, self.press_count = torch.tensor([2]), torch.tensor([0])
+        self.button_xy, self.button_top_z = torch.tensor([[-0.1, 0.0]]), torch.tensor([0.06])
+        self.confirm_button_xy, self.confirm_button_top_z = torch.tensor([[-0.1, 0.16]]), torch.tensor([0.06])
+        self.pending_press, self.failed = torch.tensor([False]), torch.tensor([False])
+        self.press_start_tcp_z, self.elapsed_steps = torch.tensor([0.07]), torch.tensor([20])
+
+
+def test_a_button_is_pressed_as_often_as_the_lamp_blinked_then_the_other_one() -> None:
+    base, goal = Lamp(), goal_of("BlinkCountButtonPressEasy")
+    for presses, (answer, y) in enumerate([(0, 0.0), (0, 0.0), (1, 0.16)]):
+        base.press_count = torch.tensor([presses])
+        offset = goal.offset_m(base, {})
+        assert (goal.done(base), goal.answer(base, offset), goal.over(base, False)) == (presses, answer, False)
+        np.testing.assert_allclose(offset, [-0.1, y, -0.14], atol=1e-6)
+        np.testing.assert_allclose(choices(base)[answer], base.agent.tcp.pose.p[0, :2] + offset[:2], atol=1e-6)
+    assert goal.over(base, True)
+    assert goal.action(base, np.array([0.0, 0.0, -0.14]))[2] < 0
+    base.agent.tcp.pose.p[0, 2], base.pending_press = 0.07, torch.tensor([True])
+    assert goal.action(base, np.array([0.0, 0.0, -0.01]))[2] > 0, "up, before the press counts"
+    base.failed = torch.tensor([True])
+    assert goal.over(base, False), "pressed once too often"
+
+
 def test_one_thing_is_gone_to_and_its_episode_is_never_over() -> None:
     base, goal = Table((2,), True), goal_of(TASK)
     offset = goal.offset_m(base, {"obj_to_goal_pos": torch.tensor([[*base.cubes[5].pose.p[0, :2], -0.2]])})
@@ -257,8 +285,11 @@ def test_rows_differ_in_their_memory_alone(row: str, eyes: str) -> None:
     assert replace(design, **as_other) == other
 
 
-def test_colours_shown_one_by_one_are_written_at_every_tick() -> None:
+def test_what_is_shown_for_a_few_ticks_is_written_at_every_tick() -> None:
     things = SIGHTS["things"]
+    assert design_of("gru", things, "BlinkCountButtonPressEasy").clock == EVERY_TICK
+    blinks = suited(things.recipe, "BlinkCountButtonPressEasy")
+    assert (blinks.augmentation.hue, blinks.recognition_weight, blinks.memory_first.reads) == (0.0, 0.0, 6)
     assert design_of("gru", things, "ChainOfColors3").clock == EVERY_TICK
     assert design_of("gru", things, TASK) == design_of("gru", things, "RememberShape9")
     changed = suited(things.recipe, "SeqOfColors5").memory_first
@@ -332,6 +363,19 @@ def test_it_is_told_how_many_were_touched_rightly(tmp_path: Path) -> None:
     lines = [line for line in study.tables(figures) if isinstance(line, str)]
     assert lines[2].startswith(f"{task}: 3 touched rightly: gru 1/3")
     assert lines[3] == f"{task}: held-out decisions named, memory alone: gru 2/2, 1/2"
+
+
+def test_decisions_of_presses_are_told_though_episodes_have_more_or_fewer(tmp_path: Path) -> None:
+    task = "BlinkCountButtonPressEasy"
+    plan = plan_of(tmp_path, tasks=(task,), episodes=1)
+    store = plan.store(Run(task, "gru", 0))
+    named = {"held_out": None, "named": [[1, 0, 1], [1, 1]]}
+    store.write("training", {}, dict.fromkeys(study.TOLD, None) | {"memory_first": named})
+    played = {"success": True, "success_at_end": True, "at_right": True, "beside_m": 0.5, "touched": 2}
+    store.write(f"episode_{FIRST_SEED}", PLAYED, played | {"steps": 9, "writes": 9})
+    lines = [line for line in study.tables(study.figures_of(plan)) if isinstance(line, str)]
+    assert lines == [f"{task}: held-out decisions named, memory alone: gru 2/2, 1/2, 1/1"]
+    assert [names.most_asked(one) for one in (*names.IN_TURN[:3], *names.COUNTED)] == [3, 5, 7, 3, 5, 7]
 
 
 def test_auto_takes_a_row_by_the_validation_demonstrations(tmp_path: Path) -> None:
