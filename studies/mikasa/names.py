@@ -17,7 +17,7 @@ IN_TURN = tuple(f"{kind}OfColors{n}" for kind in ("Bunch", "Seq", "Chain") for n
 """Colours are shown, together or one after another, 1 to 5 ticks each; then nine cubes, of which those are to be
 touched, in the order in which they were shown but for the bunch, and a button to be pressed."""
 COUNTED = tuple(f"BlinkCountButtonPress{size}" for size in ("Easy", "Medium", "Hard"))
-"""A lamp blinks one to three, five or seven times; then a red button is to be pressed as often, and a black one once."""
+"""A lamp blinks one to three, five or seven times; a red button is to be pressed as often, then a black one once."""
 STEP_BY_STEP = (*IN_TURN, *COUNTED)
 """What is to be done next is decided several times an episode, and what was shown is shown for a few ticks."""
 TASKS = (*SHORT, *LONG, *STEP_BY_STEP)

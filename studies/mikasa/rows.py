@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from studies.mikasa.names import ACTIONS, COUNTED, IN_TURN, PX, RATE_HZ, SHORT, STEP_BY_STEP
+from studies.mikasa.names import ACTIONS, COUNTED, PX, RATE_HZ, SHORT, STEP_BY_STEP
 from studies.mikasa.robot import robot
 from trace_memory_ros.learning.bags.design import EVERY_MS, small_memory
 from trace_memory_ros.learning.build import Design

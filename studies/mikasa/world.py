@@ -15,8 +15,8 @@ import gymnasium as gym
 import mikasa_robo_suite.vla.memory_envs  # noqa: F401  registers the environments
 import numpy as np
 import torch
-from mani_skill.envs.sapien_env import BaseEnv
 import trimesh
+from mani_skill.envs.sapien_env import BaseEnv
 from mikasa_robo_suite.vla.utils import shapes
 from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS, apply_mikasa_vla_wrappers
 from mikasa_robo_suite.vla.utils.wrappers import StateOnlyTensorToDictWrapper

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from studies.worlds.client import Lessons, World
 from studies.worlds.model import WorldPolicy
+from trace_memory_ros.learning.engine.optimise import clip_and_step
 from trace_memory_ros.learning.recipe import Recipe
 
 
@@ -69,9 +69,7 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
         loss, progress = _losses(policy, lessons, due[rows, :ticks], rows)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        # Clipped to nothing, a gradient that is not finite would make every weight no number.
-        if math.isfinite(nn.utils.clip_grad_norm_(policy.parameters(), recipe.gradient_clip)):
-            optimiser.step()
+        clip_and_step(optimiser, recipe.gradient_clip)
         schedule.step()
         log.append(progress)
     return Progress(*np.mean(log[-max(recipe.steps // 10, 1) :], axis=0).tolist())

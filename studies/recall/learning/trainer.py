@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from studies.recall.learning.model import SymbolModel
 from studies.recall.streams.stream import SymbolTask
+from trace_memory_ros.learning.engine.optimise import clip_and_step
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,7 @@ def train(
         losses, success, write_rate = _losses(model, task, rng, recipe.batch)
         optimiser.zero_grad(set_to_none=True)
         torch.stack(tuple(losses.values())).sum().backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.gradient_clip)
-        optimiser.step()
+        clip_and_step(optimiser, recipe.gradient_clip)
         schedule.step()
         follow(teacher, model, recipe.teacher_decay)
         if step % report_every == 0 or step == recipe.steps:

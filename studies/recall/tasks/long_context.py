@@ -24,6 +24,7 @@ from studies.recall.streams.stream import SymbolStream
 from studies.recall.tasks.long_context_cost import PAPER, CostSizes, compare, resident_growth
 from studies.recall.tasks.long_context_models import Hierarchy, TickClassifier, parameter_count
 from studies.tables import bootstrapped
+from trace_memory_ros.learning.engine.optimise import clip_and_step
 from trace_memory_ros.memory.prism.layers import GATES
 
 
@@ -164,8 +165,7 @@ def train(gate: str, seed: int, sizes: QualitySizes) -> TickClassifier:
         losses = functional.cross_entropy(logits.transpose(1, 2), answers, reduction="none")
         optimiser.zero_grad(set_to_none=True)
         (losses.mean() + losses[torch.from_numpy(stream.kind == QUERY)].mean()).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        clip_and_step(optimiser, 1.0)
         schedule.step()
     return model
 

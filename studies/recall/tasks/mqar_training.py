@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from studies.recall.streams import mqar
 from studies.recall.tasks.mqar_models import Backbone, Mixer, MqarModel
+from trace_memory_ros.learning.engine.optimise import clip_and_step
 
 SIZES = (8, 16, 24, 32, 48)
 """Pairs per sequence."""
@@ -52,8 +53,7 @@ def train(mixer: type[Mixer], backbone: Backbone, recipe: MqarRecipe, seed: int)
         loss = functional.cross_entropy(logits.flatten(0, 1), torch.from_numpy(sample.answers).flatten())
         optimiser.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.gradient_clip)
-        optimiser.step()
+        clip_and_step(optimiser, recipe.gradient_clip)
         schedule.step()
     return model
 

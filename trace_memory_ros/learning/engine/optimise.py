@@ -222,9 +222,9 @@ def descend(
 ) -> dict[str, float]:
     """One step down the weighted sum of `learner`'s losses; returns them.
 
-    A gradient that is not finite, as a long scan's may be where the loss is, would make every weight no number: that
-    step is left out and counted. Raises FloatingPointError, before anything is changed, when the sum is not finite,
-    naming the batch's `episodes`, and as `Overflows` does.
+    A gradient may not be finite where the loss is, as a long scan's: that step is left out and counted. Raises
+    FloatingPointError, before anything is changed, when the sum is not finite, naming the batch's `episodes`, and as
+    `Overflows` does.
     """
     feed = feed or Feed()
     with feed.times.stage(FORWARD):
@@ -242,9 +242,17 @@ def descend(
         optimiser.zero_grad(set_to_none=True)
         total.backward()
     with feed.times.stage(OPTIMISER):
-        parameters = [p for group in optimiser.param_groups for p in group["params"]]
-        finite = math.isfinite(nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip))
-        feed.overflows.note(finite, step)
-        if finite:
-            optimiser.step()
+        feed.overflows.note(clip_and_step(optimiser, recipe.gradient_clip), step)
     return parts
+
+
+def clip_and_step(optimiser: torch.optim.Optimizer, most: float) -> bool:
+    """Clip the gradient to the norm `most` and take a step; False, and no step, where it is not finite.
+
+    Clipped, a gradient that is not finite would make every weight no number.
+    """
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    finite = math.isfinite(nn.utils.clip_grad_norm_(parameters, most))
+    if finite:
+        optimiser.step()
+    return finite
