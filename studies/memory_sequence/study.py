@@ -19,6 +19,7 @@ from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
 from studies.memory_sequence.training import HEAD_LESSONS, LESSONS, RECIPE, Lesson, recombined, train
 from studies.tables import table
+from studies.writes import writes_per_s
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.arm.demonstrations import ScenarioOf, collect, render
 from trace_memory_ros.arm.sim.curriculum import default_scenario
@@ -41,7 +42,7 @@ from trace_memory_ros.runtime.window import PathWindow
 TASK = "sequence"
 CHOICES = (*ROWS, AUTO)
 """`auto` is what `trace-memory train` would take by the validation pairs, also after the lessons' longest delay."""
-SCHEMA = 5
+SCHEMA = 6
 FIRST_SEED = FIRST_EVALUATION_SEED + 500
 """Of the columns' scenes, by which no recipe was chosen."""
 
@@ -169,6 +170,7 @@ def measure(plan: SequencePlan, run: Run) -> Figures:
     agent = new_agent(design, Data(training, validation, None), run.seed)
     log: list[Progress] = []
     right: dict[str, list[list[int]]] = {}
+    written: dict[str, float] = {}
     lessons = plan.lessons if list(agent.memory.parameters()) else HEAD_LESSONS
     model = train(agent, training, validation, plan.recipe, lessons, run.seed, log.append).eval()
     for column, builder in zip(plan.columns, columns, strict=True):
@@ -177,10 +179,12 @@ def measure(plan: SequencePlan, run: Run) -> Figures:
             for pair in range(builder.data.pairs)
             for episode in decisions_right(model, builder, pair)
         ]
+        written[column.label] = writes_per_s(agent, builder, map(builder.data.scene, range(builder.data.pairs)))
     longest = max(lesson.delay for lesson in plan.lessons)
     judged, later = (branch_accuracy(model, builder) for builder in (validation, validation.delayed(longest)))
     return {
         "right": right,
+        "writes_per_s": written,
         "trial": Trial(log[-1].train_branch_accuracy, judged, later).to_plain(),
         "steps": log[-1].step,
         "train_accuracy": plain_accuracy(log[-1].train_branch_accuracy),
@@ -246,7 +250,9 @@ def _small(twins: tuple[Demonstration, ...], side_px: int) -> Twins:
 
 
 def figures_of(plan: SequencePlan, row: str) -> Figures:
-    """Per column the share of right decisions and of episodes without a wrong one, over all seeds that are there."""
+    """Per column the share of right decisions, of episodes without a wrong one and the writes a second, over all seeds
+    that are there.
+    """
     runs = parts(plan.stores(TASK, row), "figures", plan.settings())
     if not runs:
         return {"runs": 0}
@@ -258,19 +264,22 @@ def figures_of(plan: SequencePlan, row: str) -> Figures:
             "decisions": float(shares.mean()),
             "decisions_ci95": list(bootstrap_interval(shares)),
             "all_in_order": float(np.mean([all(episode) for episode in episodes])),
+            "writes_per_s": float(np.mean([figures["writes_per_s"][column.label] for figures in runs])),
             "per_seed": [float(np.mean([np.mean(e) for e in figures["right"][column.label]])) for figures in runs],
         }
     return out | ({"taken": dict(Counter(one["taken"] for one in runs))} if row == AUTO else {})
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:
-    """Right decisions by row and column."""
+    """Right decisions and writes by row and column."""
     columns = figures["columns"]
-    rows = (
-        (row, *(f"{found[c]['decisions']:.2f}" if c in found else "" for c in columns), found["runs"])
-        for row, found in figures["rows"].items()
-    )
-    yield table("share of right decisions, chance 0.50", ("memory", *columns, "runs"), rows)
+    told = {"decisions": "share of right decisions, chance 0.50", "writes_per_s": "writes a second"}
+    for name, title in told.items():
+        rows = (
+            (row, *(f"{found[c][name]:.2f}" if c in found else "" for c in columns), found["runs"])
+            for row, found in figures["rows"].items()
+        )
+        yield table(title, ("memory", *columns, "runs"), rows)
     for row, found in figures["rows"].items():
         yield from (f"{row} took {name} ({seeds})" for name, seeds in found.get("taken", {}).items())
     for run, reason in figures["failed"].items():

@@ -48,6 +48,7 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     first, second = (column.label for column in plan.columns)
     for seed, right in ((0, [[1, 1], [1, 0]]), (1, [[1, 1], [1, 1]])):
         figures = {"right": {first: right, second: [[0]]}, "memory_parameters": 5, "state_bytes": 6}
+        figures["writes_per_s"] = {first: 0.25 + 0.5 * seed, second: 1.0}
         Store(plan.run_folder(Run(bench.TASK, "gru", seed))).write("figures", plan.settings(), figures)
     found = bench.figures_of(plan, "gru")
     assert found["runs"] == 2
@@ -55,6 +56,7 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     assert found[first]["all_in_order"] == 0.75
     assert found[first]["per_seed"] == [0.75, 1.0]
     assert found[second]["decisions"] == 0.0
+    assert (found[first]["writes_per_s"], found[second]["writes_per_s"]) == (0.5, 1.0)
     assert bench.figures_of(plan, "none") == {"runs": 0}
 
 
@@ -64,14 +66,16 @@ def test_auto_is_what_the_validation_pairs_choose(tmp_path: Path, monkeypatch: p
     def measure(plan: bench.SequencePlan, run: Run) -> dict[str, object]:
         trial = Trial(None, Accuracy.of(on_validation[run.row], 10))
         right = {column.label: [[int(run.row == "gru+cache")]] for column in plan.columns}
-        return {"right": right, "trial": trial.to_plain(), "memory_parameters": 1, "state_bytes": 1}
+        written = dict.fromkeys(right, 0.5)
+        told = {"right": right, "writes_per_s": written, "trial": trial.to_plain()}
+        return {**told, "memory_parameters": 1, "state_bytes": 1}
 
     monkeypatch.setattr(bench, "measure", measure)
     monkeypatch.setattr(bench, "_render_all", lambda plan: None)
     figures = bench.run(tmp_path, False, rows=("gru", "auto"), seeds=2, workers=0)
     shares = {row: found["6 cues"]["per_seed"] for row, found in figures["rows"].items()}
     assert shares == {"gru": [0.0, 0.0], "auto": [1.0, 1.0]}
-    assert list(bench.tables(figures))[1:] == ["auto took gru+cache (2)"]
+    assert list(bench.tables(figures))[2:] == ["auto took gru+cache (2)"]
 
 
 def test_figures_of_another_plan_do_not_count(tmp_path: Path) -> None:
