@@ -20,6 +20,10 @@ ABOVE_TOP_M = 0.005
 """Above the middle of a cube's top: where the benchmark has it touched."""
 LIFT_M = 0.12
 """How far the hand is raised from a button that it pressed; the benchmark asks for 0.085 at least."""
+HIGHER_M, CLEAR_M = 0.16, 0.12
+"""Where presses are counted it is raised towards the first and does what is next from the second on: what turns back
+where the benchmark just counts a press teaches to turn back a little too early, too.
+"""
 MOST_TICKS = 50
 """For each thing to be touched and each press, after which an episode is given up: the expert needs 110 for three
 things, and the benchmark allows 400 for any number.
@@ -81,7 +85,7 @@ class InTurn:
         if bool(base.button_pressed[0]):
             return raising(0.0)
         if bool(base.pending_press[0]):
-            return raised(base)
+            return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
         return touching(offset_m, hand(base)[2])
 
     def done(self, base: BaseEnv) -> int:
@@ -107,7 +111,13 @@ class InTurn:
 
 
 class Presses:
-    """One button is to be pressed as often as a lamp blinked, then the other one once."""
+    """One button is to be pressed as often as a lamp blinked, then the other one once.
+
+    One is made for each episode: a press is done when the expert has raised the hand far enough.
+    """
+
+    def __init__(self) -> None:
+        self._raising = False
 
     def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
         again = self.answer(base) == 0
@@ -115,10 +125,14 @@ class Presses:
         return np.array([*xy[0].tolist(), float(z[0])]) - hand(base)
 
     def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
-        return raised(base) if bool(base.pending_press[0]) else touching(offset_m, hand(base)[2])
+        raised_m = float(hand(base)[2] - base.press_start_tcp_z[0])
+        self._raising = bool(base.pending_press[0]) or (self._raising and raised_m < CLEAR_M)
+        # What is next may have become another with the press that is done.
+        offset_m = self.offset_m(base, {})
+        return raising(HIGHER_M - raised_m) if self._raising else touching(offset_m, hand(base)[2])
 
     def done(self, base: BaseEnv) -> int:
-        return int(base.press_count[0])
+        return int(base.press_count[0]) - (self._raising and not bool(base.pending_press[0]))
 
     def answer(self, base: BaseEnv, offset_m: NDArray[np.float64] | None = None) -> int:
         """Which button is next: the first or the other."""
@@ -134,11 +148,6 @@ def goal_of(task: str) -> Goal:
     if task in COUNTED:
         return Presses()
     return InTurn() if task in IN_TURN else OneThing()
-
-
-def raised(base: BaseEnv) -> NDArray[np.float32]:
-    """The action that raises the hand from a button that it pressed."""
-    return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
 
 
 def choices(base: BaseEnv) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from studies.grid import Run
 from studies.mikasa import driver, names, study
 from studies.mikasa.client import Acted, MikasaWorld, recorded, recordings_there
 from studies.mikasa.expert import ABOVE, ARC_MIDDLE, LOW_M, TRAVEL_M, disturbed, nth_along_arc, touching, towards
-from studies.mikasa.goals import MOST_TICKS, choices, goal_of
+from studies.mikasa.goals import CLEAR_M, MOST_TICKS, choices, goal_of
 from studies.mikasa.names import ACTIONS, CAMERAS, FIRST_SEED, PROPRIO, PX, RECORDED
 from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, split
 from studies.mikasa.robot import Recorded, Seen, robot
@@ -236,6 +236,11 @@ def test_a_button_is_pressed_as_often_as_the_lamp_blinked_then_the_other_one() -
     assert goal.action(base, np.array([0.0, 0.0, -0.14]))[2] < 0
     base.agent.tcp.pose.p[0, 2], base.pending_press = 0.07, torch.tensor([True])
     assert goal.action(base, np.array([0.0, 0.0, -0.01]))[2] > 0, "up, before the press counts"
+    base.agent.tcp.pose.p[0, 2], base.pending_press = 0.07 + CLEAR_M - 0.01, torch.tensor([False])
+    assert goal.action(base, goal.offset_m(base, {}))[2] > 0 and goal.done(base) == 1, "counted, not high enough yet"
+    before = goal.offset_m(base, {})
+    base.agent.tcp.pose.p[0, 2] = 0.07 + CLEAR_M + 0.01
+    assert before[1] == 0.0 and goal.action(base, before)[1] > 0 and goal.done(base) == 2, "over to the other button"
     base.failed = torch.tensor([True])
     assert goal.over(base, False), "pressed once too often"
 
