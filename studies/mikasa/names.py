@@ -35,9 +35,9 @@ RECORDED = 2
 """How a recording is told: those told otherwise are made anew."""
 
 
-def most_asked(task: str) -> int:
-    """How many things are to be touched in a task of `IN_TURN`; how many presses at most in one of `COUNTED`."""
-    return int(task[-1]) if task in IN_TURN else 3 + 2 * COUNTED.index(task)
+def asked_of(task: str) -> int:
+    """How many things are to be touched in a task of `IN_TURN`."""
+    return int(task[-1])
 
 
 def environment_id(task: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from studies import options
 from studies.grid import Figures, Run, parts
 from studies.mikasa.client import MikasaWorld, recordings_there
-from studies.mikasa.names import EPISODES, FIRST_SEED, IN_TURN, STEP_BY_STEP, TASKS, most_asked
+from studies.mikasa.names import COUNTED, EPISODES, FIRST_SEED, IN_TURN, STEP_BY_STEP, TASKS, asked_of
 from studies.mikasa.plan import EXPERT, PLAYED, MikasaPlan, carry_out, chosen, summary_of
 from studies.mikasa.rows import RECIPE, ROWS, SIGHTS, clock_of, plain, suited
 from studies.tables import proportion, table
@@ -169,7 +168,10 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     if trained:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
-        found |= _step_by_step(task, played, trained) if task in STEP_BY_STEP else _at_right(played)
+        if task in IN_TURN:
+            found |= _in_turn(played, trained, asked_of(task))
+        elif task not in COUNTED:
+            found |= _at_right(played)
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
 
@@ -183,17 +185,15 @@ def _at_right(played: list[Figures]) -> Figures:
     }
 
 
-def _step_by_step(task: str, played: list[Figures], trained: list[Figures]) -> Figures:
-    """Which held-out decisions the memory's own phase names rightly, the first, the second, ...; where things are
-    touched in turn also in how many episodes so many were touched rightly before a wrong one.
+def _in_turn(played: list[Figures], trained: list[Figures], asked: int) -> Figures:
+    """In how many episodes at least so many things were touched rightly before a wrong one, for each number; and which
+    held-out decisions the memory's own phase names rightly, the last of them the button.
     """
     named = [one for training in trained for one in training["memory_first"]["named"] or ()]
-    decisions = ([one for one in decision if one is not None] for decision in zip_longest(*named))
-    found = {"named": [proportion(decision) for decision in decisions]}
-    if task not in IN_TURN:
-        return found
-    numbers = range(1, most_asked(task) + 1)
-    return {**found, "touched": {str(n): proportion([one["touched"] >= n for one in played]) for n in numbers}}
+    return {
+        "touched": {str(n): proportion([one["touched"] >= n for one in played]) for n in range(1, asked + 1)},
+        "named": [proportion(decision) for decision in zip(*named, strict=True)],
+    }
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:
@@ -209,8 +209,8 @@ def tables(figures: Figures) -> Iterator[Table | str]:
             COLUMNS,
             [[row, *_cells(one)] for row, one in found["rows"].items()],
         )
-        if task in STEP_BY_STEP:
-            yield from _told_step_by_step(task, {row: one for row, one in found["rows"].items() if "named" in one})
+        if task in IN_TURN:
+            yield from _told_in_turn(task, {row: one for row, one in found["rows"].items() if "touched" in one})
         if found["taken_by_auto"]:
             yield f"{task}: auto would take {', '.join(found['taken_by_auto'])}"
         if others := figures["published"].get(task):
@@ -219,9 +219,9 @@ def tables(figures: Figures) -> Iterator[Table | str]:
     yield from (f"{name}: {why}" for name, why in figures["failed"].items())
 
 
-def _told_step_by_step(task: str, rows: Figures) -> Iterator[str]:
+def _told_in_turn(task: str, rows: Figures) -> Iterator[str]:
     """How many were touched rightly, and which held-out decisions are named rightly."""
-    for n in range(1, most_asked(task) + 1 if task in IN_TURN else 1):
+    for n in range(1, asked_of(task) + 1):
         shares = (f"{row} {_told(one['touched'][str(n)])}" for row, one in rows.items())
         yield f"{task}: {n} touched rightly: {', '.join(shares)}"
     named = {row: [f"{one['right']}/{one['count']}" for one in found["named"]] for row, found in rows.items()}
