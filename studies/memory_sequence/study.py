@@ -277,7 +277,7 @@ def tables(figures: Figures) -> Iterator[Table | str]:
     told = {"decisions": "share of right decisions, chance 0.50", "writes_per_s": "writes a second"}
     for name, title in told.items():
         rows = (
-            (row, *(f"{found[c][name]:.2f}" if c in found else "" for c in columns), found["runs"])
+            (row, *(f"{found[c][name]:.2f}" if name in found.get(c, {}) else "" for c in columns), found["runs"])
             for row, found in figures["rows"].items()
         )
         yield table(title, ("memory", *columns, "runs"), rows)
