@@ -179,8 +179,8 @@ def measure(plan: SequencePlan, run: Run) -> Figures:
             for pair in range(builder.data.pairs)
             for episode in decisions_right(model, builder, pair)
         ]
-        twins = ((2 * pair, 2 * pair + 1) for pair in range(builder.data.pairs))
-        written[column.label] = writes_per_s(agent, builder, twins)
+        assert isinstance(builder.data, TrainingSet)
+        written[column.label] = writes_per_s(agent, builder, map(builder.data.scene, range(builder.data.pairs)))
     longest = max(lesson.delay for lesson in plan.lessons)
     judged, later = (branch_accuracy(model, builder) for builder in (validation, validation.delayed(longest)))
     return {

@@ -76,7 +76,7 @@ class InTurn:
     def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
         left = self._left(base)
         if not left:
-            place = np.array([*base.button_xy[0].tolist(), float(base.button_top_z[0])])
+            place = _top(base.button_xy, base.button_top_z)
         else:
             place = _middle(base, left[0]) + np.array([0.0, 0.0, base.CUBE_HALFSIZE + ABOVE_TOP_M])
         return place - hand(base)
@@ -121,8 +121,8 @@ class Presses:
 
     def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
         again = self.answer(base) == 0
-        xy, z = (base.button_xy, base.button_top_z) if again else (base.confirm_button_xy, base.confirm_button_top_z)
-        return np.array([*xy[0].tolist(), float(z[0])]) - hand(base)
+        first, other = (base.button_xy, base.button_top_z), (base.confirm_button_xy, base.confirm_button_top_z)
+        return _top(*(first if again else other)) - hand(base)
 
     def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
         raised_m = float(hand(base)[2] - base.press_start_tcp_z[0])
@@ -160,6 +160,11 @@ def choices(base: BaseEnv) -> NDArray[np.float64]:
 def hand(base: BaseEnv) -> NDArray[np.float64]:
     """Where the hand is `(3,)`, m."""
     return np.asarray(base.agent.tcp.pose.p[0].numpy(), np.float64)
+
+
+def _top(xy: Any, z: Any) -> NDArray[np.float64]:
+    """Of a button `(3,)`, m."""
+    return np.array([*xy[0].tolist(), float(z[0])])
 
 
 def _asked(base: BaseEnv) -> list[int]:

@@ -149,8 +149,8 @@ class GatedMemory(WrappedMemory):
     def auxiliary(self, xs: MemoryInput, states: State, records: WriteRecord, mask: Tensor) -> dict[str, Tensor]:
         """The inner losses over what was written, and `write_rate`: the one-sided rate penalty, weighted.
 
-        It is divided by the target. What a last write is worth to the task is a pull of its own, which a square alone
-        holds only where it exceeds the target by as much, however small that is.
+        It is divided by the target: a square alone lets as much more pass as one more write is worth to the task,
+        however small the target is.
         """
         target, times = self._target(mask)
         excess = rate_penalty(records.gate, mask, target, times, self.settings.rate_of) / target
