@@ -24,6 +24,8 @@ HIGHER_M, CLEAR_M = 0.16, 0.12
 """Where presses are counted it is raised towards the first and does what is next from the second on: what turns back
 where the benchmark just counts a press teaches to turn back a little too early, too.
 """
+DEEP_M = 0.012
+"""Nearer than this to a button's top the hand turns back, for the same reason: a press counts from 0.025 on."""
 MOST_TICKS = 50
 """For each thing to be touched and each press, after which an episode is given up: the expert needs 110 for three
 things, and the benchmark allows 400 for any number.
@@ -125,11 +127,15 @@ class Presses:
         return _top(*(first if again else other)) - hand(base)
 
     def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
-        raised_m = float(hand(base)[2] - base.press_start_tcp_z[0])
-        self._raising = bool(base.pending_press[0]) or (self._raising and raised_m < CLEAR_M)
+        height_m = float(hand(base)[2])
+        raised_m = height_m - float(base.press_start_tcp_z[0])
+        if self._raising:
+            self._raising = bool(base.pending_press[0]) or raised_m < CLEAR_M
+        else:
+            self._raising = bool(base.pending_press[0]) and height_m < float(base.button_top_z[0]) + DEEP_M
         # What is next may have become another with the press that is done.
         offset_m = self.offset_m(base, {})
-        return raising(HIGHER_M - raised_m) if self._raising else touching(offset_m, hand(base)[2])
+        return raising(HIGHER_M - raised_m) if self._raising else touching(offset_m, height_m)
 
     def done(self, base: BaseEnv) -> int:
         return int(base.press_count[0]) - (self._raising and not bool(base.pending_press[0]))

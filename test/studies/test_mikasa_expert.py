@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from studies.mikasa.expert import ABOVE, ARC_MIDDLE, LOW_M, TRAVEL_M, disturbed, nth_along_arc, touching, towards
-from studies.mikasa.goals import CLEAR_M, MOST_TICKS, choices, goal_of
+from studies.mikasa.goals import CLEAR_M, DEEP_M, MOST_TICKS, choices, goal_of
 
 
 def test_the_expert_moves_towards_the_target_and_is_left_alone_beside_it() -> None:
@@ -68,7 +68,7 @@ def test_things_are_touched_in_the_order_shown_or_along_their_arc(ordered: bool,
     assert (goal.done(base), goal.answer(base, goal.offset_m(base, {}))) == (3, 9), "the button"
     np.testing.assert_allclose(goal.offset_m(base, {}), [-0.1, 0.0, -0.14], atol=1e-6)
     assert goal.over(base, True) and not goal.over(base, False)
-    base.pending_press = torch.tensor([True])
+    base.press_count, base.pending_press = torch.tensor([1]), torch.tensor([True])
     assert goal.action(base, np.zeros(3))[2] < 0, "it is higher than it has to be raised"
     base.button_pressed = torch.tensor([True])
     assert not goal.action(base, np.zeros(3)).any()
@@ -106,9 +106,13 @@ def test_a_button_is_pressed_as_often_as_the_lamp_blinked_then_the_other_one() -
         np.testing.assert_allclose(choices(base)[answer], base.agent.tcp.pose.p[0, :2] + offset[:2], atol=1e-6)
     assert goal.over(base, True)
     assert goal.action(base, np.array([0.0, 0.0, -0.14]))[2] < 0
-    base.agent.tcp.pose.p[0, 2], base.pending_press = 0.07, torch.tensor([True])
-    assert goal.action(base, np.array([0.0, 0.0, -0.01]))[2] > 0, "up, before the press counts"
+    base.agent.tcp.pose.p[0] = torch.tensor([-0.1, 0.0, 0.06 + DEEP_M + 0.001])
+    base.press_count, base.pending_press = torch.tensor([1]), torch.tensor([True])
+    assert goal.action(base, np.zeros(3))[2] < 0, "deeper than a press has to be"
+    base.agent.tcp.pose.p[0, 2] = 0.06 + DEEP_M - 0.001
+    assert goal.action(base, np.zeros(3))[2] > 0, "up, before the press counts"
     base.agent.tcp.pose.p[0, 2], base.pending_press = 0.07 + CLEAR_M - 0.01, torch.tensor([False])
+    base.press_count = torch.tensor([2])
     assert goal.action(base, goal.offset_m(base, {}))[2] > 0 and goal.done(base) == 1, "counted, not high enough yet"
     before = goal.offset_m(base, {})
     base.agent.tcp.pose.p[0, 2] = 0.07 + CLEAR_M + 0.01
