@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 ABOVE_TOP_M = 0.005
 """Above the middle of a cube's top: where the benchmark has it touched."""
-LIFT_M = 0.12
-"""How far the hand is raised from a button that it pressed; the benchmark asks for 0.085 at least."""
 HIGHER_M, CLEAR_M = 0.16, 0.12
-"""Where presses are counted it is raised towards the first and does what is next from the second on: what turns back
-where the benchmark just counts a press teaches to turn back a little too early, too.
+"""From a button that it pressed the hand is raised towards the first, and does what is next from the second on; the
+benchmark asks for 0.085.
 """
 DEEP_M = 0.012
-"""Nearer than this to a button's top the hand turns back, for the same reason: a press counts from 0.025 on."""
+"""Nearer than this to a button's top the hand turns back; a press counts from 0.025 on."""
 MOST_TICKS = 50
 """For each thing to be touched and each press, after which an episode is given up: the expert needs 110 for three
 things, and the benchmark allows 400 for any number.
@@ -70,10 +68,32 @@ class OneThing:
         return False
 
 
+class Pressing:
+    """Down on a button well beyond where a press counts, and up until well clear of it; one for each episode.
+
+    Who turns back where the benchmark just counts a press, or a raised hand, teaches to turn back a little too early.
+    """
+
+    def __init__(self) -> None:
+        self.raising = False
+
+    def look(self, base: BaseEnv) -> bool:
+        """At a tick: whether the hand is to be raised."""
+        pending = bool(base.pending_press[0])
+        if self.raising:
+            self.raising = pending or _raised_m(base) < CLEAR_M
+        else:
+            self.raising = pending and hand(base)[2] < float(base.button_top_z[0]) + DEEP_M
+        return self.raising
+
+
 class InTurn:
     """Things are touched from above, in the order in which they were shown where that is asked for and else along
     their arc; then the button is pressed and the hand raised.
     """
+
+    def __init__(self) -> None:
+        self._pressing = Pressing()
 
     def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
         left = self._left(base)
@@ -86,8 +106,8 @@ class InTurn:
     def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
         if bool(base.button_pressed[0]):
             return raising(0.0)
-        if bool(base.pending_press[0]):
-            return raising(float(base.press_start_tcp_z[0]) + LIFT_M - hand(base)[2])
+        if self._pressing.look(base):
+            return raising(HIGHER_M - _raised_m(base))
         return touching(offset_m, hand(base)[2])
 
     def done(self, base: BaseEnv) -> int:
@@ -115,11 +135,11 @@ class InTurn:
 class Presses:
     """One button is to be pressed as often as a lamp blinked, then the other one once.
 
-    One is made for each episode: a press is done when the expert has raised the hand far enough.
+    A press is done when the expert has raised the hand far enough.
     """
 
     def __init__(self) -> None:
-        self._raising = False
+        self._pressing = Pressing()
 
     def offset_m(self, base: BaseEnv, info: dict[str, Any]) -> NDArray[np.float64]:
         again = self.answer(base) == 0
@@ -127,18 +147,13 @@ class Presses:
         return _top(*(first if again else other)) - hand(base)
 
     def action(self, base: BaseEnv, offset_m: NDArray[np.float64]) -> NDArray[np.float32]:
-        height_m = float(hand(base)[2])
-        raised_m = height_m - float(base.press_start_tcp_z[0])
-        if self._raising:
-            self._raising = bool(base.pending_press[0]) or raised_m < CLEAR_M
-        else:
-            self._raising = bool(base.pending_press[0]) and height_m < float(base.button_top_z[0]) + DEEP_M
+        raised = self._pressing.look(base)
         # What is next may have become another with the press that is done.
         offset_m = self.offset_m(base, {})
-        return raising(HIGHER_M - raised_m) if self._raising else touching(offset_m, height_m)
+        return raising(HIGHER_M - _raised_m(base)) if raised else touching(offset_m, hand(base)[2])
 
     def done(self, base: BaseEnv) -> int:
-        return int(base.press_count[0]) - (self._raising and not bool(base.pending_press[0]))
+        return int(base.press_count[0]) - (self._pressing.raising and not bool(base.pending_press[0]))
 
     def answer(self, base: BaseEnv, offset_m: NDArray[np.float64] | None = None) -> int:
         """Which button is next: the first or the other."""
@@ -166,6 +181,11 @@ def choices(base: BaseEnv) -> NDArray[np.float64]:
 def hand(base: BaseEnv) -> NDArray[np.float64]:
     """Where the hand is `(3,)`, m."""
     return np.asarray(base.agent.tcp.pose.p[0].numpy(), np.float64)
+
+
+def _raised_m(base: BaseEnv) -> float:
+    """How high the hand is above where the press began."""
+    return float(hand(base)[2] - base.press_start_tcp_z[0])
 
 
 def _top(xy: Any, z: Any) -> NDArray[np.float64]:

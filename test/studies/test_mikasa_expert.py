@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from studies.mikasa.expert import ABOVE, ARC_MIDDLE, LOW_M, TRAVEL_M, disturbed, nth_along_arc, touching, towards
-from studies.mikasa.goals import CLEAR_M, DEEP_M, MOST_TICKS, choices, goal_of
+from studies.mikasa.goals import CLEAR_M, DEEP_M, HIGHER_M, MOST_TICKS, choices, goal_of
 
 
 def test_the_expert_moves_towards_the_target_and_is_left_alone_beside_it() -> None:
@@ -68,7 +68,12 @@ def test_things_are_touched_in_the_order_shown_or_along_their_arc(ordered: bool,
     assert (goal.done(base), goal.answer(base, goal.offset_m(base, {}))) == (3, 9), "the button"
     np.testing.assert_allclose(goal.offset_m(base, {}), [-0.1, 0.0, -0.14], atol=1e-6)
     assert goal.over(base, True) and not goal.over(base, False)
-    base.press_count, base.pending_press = torch.tensor([1]), torch.tensor([True])
+    base.pending_press = torch.tensor([True])
+    base.agent.tcp.pose.p[0] = torch.tensor([-0.1, 0.0, 0.06 + DEEP_M + 0.001])
+    assert goal.action(base, np.array([0.0, 0.0, -0.01]))[2] < 0, "deeper than a press has to be"
+    base.agent.tcp.pose.p[0, 2] = 0.06 + DEEP_M - 0.001
+    assert goal.action(base, np.zeros(3))[2] > 0
+    base.agent.tcp.pose.p[0, 2] = 0.07 + HIGHER_M + 0.01
     assert goal.action(base, np.zeros(3))[2] < 0, "it is higher than it has to be raised"
     base.button_pressed = torch.tensor([True])
     assert not goal.action(base, np.zeros(3)).any()
