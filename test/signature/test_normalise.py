@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from trace_memory_ros.signature.normalise import CLIP, STD_FLOOR, RunningMoments, Standardiser
+from trace_memory_ros.signature.layout import level_slices
+from trace_memory_ros.signature.naive import flatten, signature_levels
+from trace_memory_ros.signature.normalise import (
+    CLIP,
+    LEAST_SHARE,
+    STD_FLOOR,
+    RunningMoments,
+    Standardiser,
+    signature_standardiser,
+)
 
 
 def fitted(rows: np.ndarray, **options) -> Standardiser:
@@ -120,3 +129,55 @@ def test_bad_rows_and_statistics_are_refused() -> None:
         Standardiser(ones, np.ones(3), active)
     with pytest.raises(ValueError, match="clip"):
         Standardiser(ones, ones, active, clip=0.0)
+
+
+def still_channel(count: int = 200, seed: int = 3, motion: float = 1e-4) -> np.ndarray:
+    """Signatures of depth 2 of random paths of three channels, of which the second hardly moves."""
+    rng = np.random.default_rng(seed)
+    paths = rng.normal(size=(count, 6, 3)).cumsum(axis=1) * [1.0, motion, 1.0]
+    return np.array([flatten(signature_levels(path, 2)) for path in paths])
+
+
+def moments_of(signatures: np.ndarray) -> RunningMoments:
+    moments = RunningMoments(signatures.shape[-1])
+    moments.add(signatures)
+    return moments
+
+
+def test_no_number_of_a_signature_is_scaled_up_beyond_its_level() -> None:
+    x = still_channel()
+    scaled = signature_standardiser(moments_of(x), 3, 2)
+    for level in level_slices(3, 2):
+        spread = x[:, level].std(axis=0)
+        least = LEAST_SHARE * np.sqrt(np.square(spread).mean())
+        assert (spread < least).any() and (spread > least).any()
+        np.testing.assert_allclose(scaled.std[level], np.maximum(spread, least))
+
+
+def test_a_motion_that_training_never_showed_stays_near_it() -> None:
+    x, moved = still_channel(), still_channel(count=20, seed=4, motion=0.01)
+    plain, scaled = moments_of(x).standardiser(), signature_standardiser(moments_of(x), 3, 2)
+    assert plain.clipped_share(moved) > 0.2
+    assert scaled.clipped_share(moved) == 0.0
+
+
+@given(st.floats(0.1, 1e3))
+@settings(max_examples=20, deadline=None)
+def test_a_levels_unit_does_not_matter(unit: float) -> None:
+    x = still_channel()
+    units = np.repeat([unit, unit**2], [3, 9])
+    in_units = signature_standardiser(moments_of(x * units), 3, 2).apply64(x * units)
+    np.testing.assert_allclose(in_units, signature_standardiser(moments_of(x), 3, 2).apply64(x), atol=1e-6)
+
+
+def test_what_never_varied_gives_no_signature_and_no_unit() -> None:
+    x = still_channel(motion=0.0)
+    scaled = signature_standardiser(moments_of(x), 3, 2)
+    still = x.std(axis=0) == 0.0
+    assert not scaled.active[still].any() and scaled.active[~still].all()
+    np.testing.assert_allclose(scaled.std[~still], x.std(axis=0)[~still])
+
+
+def test_moments_of_another_signature_are_named() -> None:
+    with pytest.raises(ValueError, match=r"moments of 12 numbers: a signature of 3 channels at depth 3 has 39"):
+        signature_standardiser(moments_of(still_channel()), 3, 3)

@@ -168,7 +168,7 @@ def _builder(design: Design, training: EpisodeSet, state: Standardiser) -> Batch
     clock = UpdateClock(design.clock)
     return BatchBuilder(
         training,
-        fit_statistics(training, state, clock, design.least_action),
+        fit_statistics(training, state, clock, design.depth, design.least_action),
         clock,
         design.chunk,
         image_px=design.policy_px,

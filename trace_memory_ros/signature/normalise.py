@@ -2,13 +2,15 @@
 
 Source: TRACE (003) appendix A.4 and table 9. Clipping is ours: level n of a signature grows like t^n at worst, so an
 episode longer than the training ones leaves the statistics behind by orders of magnitude. A clipped input keeps its
-sign and saturates the learned maps instead of driving them far outside what they were fitted on.
+sign and saturates the learned maps instead of driving them far outside what they were fitted on. So is the least
+spread of a signature's numbers: one that hardly varied in training, such as an area beside a channel that stood still,
+would otherwise be scaled up until any other motion is far outside too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from trace_memory_ros.signature.layout import level_slices
+
 Array = NDArray[np.float64]
 
 STD_FLOOR = 1e-6
 CLIP = 8.0
 # Rounding gives a channel that never moves a spread of a few ulps of its mean: below this share it counts as constant.
 CONSTANT_SHARE = 1e-12
+LEAST_SHARE = 0.1
+"""Of the root mean square of a signature level's standard deviations: what each of them counts as, at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,3 +159,20 @@ class RunningMoments:
                 raise ValueError(f"mask of shape {allowed.shape}: expected {std.shape}")
             active &= allowed
         return Standardiser(mean=self.mean.copy(), std=np.maximum(std, STD_FLOOR), active=active, clip=clip)
+
+
+def signature_standardiser(moments: RunningMoments, dim: int, depth: int) -> Standardiser:
+    """Of signatures `(..., S)` of a path of `dim` channels, or of their increments; none below `LEAST_SHARE`.
+
+    Raises ValueError before the first row, or where `moments` are not of a signature of that depth.
+    """
+    fitted, levels = moments.standardiser(), level_slices(dim, depth)
+    if fitted.width != levels[-1].stop:
+        size = f"a signature of {dim} channels at depth {depth} has {levels[-1].stop}"
+        raise ValueError(f"moments of {fitted.width} numbers: {size}")
+    std = fitted.std.copy()
+    for level in levels:
+        varied = fitted.std[level][fitted.active[level]]
+        if varied.size:
+            std[level] = np.maximum(std[level], LEAST_SHARE * np.sqrt(np.square(varied).mean()))
+    return replace(fitted, std=std)

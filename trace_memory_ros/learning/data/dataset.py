@@ -19,7 +19,7 @@ from trace_memory_ros.observation.frames import Cameras, resized
 from trace_memory_ros.observation.periods import ticks_in
 from trace_memory_ros.runtime.clock import PathLength, UpdateClock, ticks_apart
 from trace_memory_ros.runtime.window import PathWindow
-from trace_memory_ros.signature.normalise import RunningMoments, Standardiser
+from trace_memory_ros.signature.normalise import RunningMoments, Standardiser, signature_standardiser
 
 APART_RAD = 0.1
 APART_MS = 400
@@ -355,19 +355,22 @@ def action_spread(demos: Sequence[Demonstration], least: NDArray[np.float64]) ->
 
 
 def fit_statistics(
-    training: EpisodeSet, state: Standardiser, clock: UpdateClock, least: NDArray[np.float64]
+    training: EpisodeSet, state: Standardiser, clock: UpdateClock, depth: int, least: NDArray[np.float64]
 ) -> Statistics:
-    """Signature and action statistics of the train split at the final update clock; `least` as of `action_spread`."""
-    width = training.episodes[0].xi.shape[1]
+    """Signature and action statistics of the train split at the final update clock; `least` as of `action_spread`.
+
+    depth: of the signatures, 0 for none.
+    """
+    dim, width = training.episodes[0].path.shape[1], training.episodes[0].xi.shape[1]
     xi, delta = RunningMoments(max(width, 1)), RunningMoments(max(width, 1))
-    for episode in training.episodes if width else ():
+    for episode in training.episodes if depth else ():
         xi.add(np.asarray(episode.xi))
         delta.add(increments(episode.xi, np.flatnonzero(episode.write_mask(clock))))
     demos = [episode.demo for episode in training.episodes]
     return Statistics(
         state,
-        xi.standardiser() if width else None,
-        delta.standardiser() if width else None,
+        signature_standardiser(xi, dim, depth) if depth else None,
+        signature_standardiser(delta, dim, depth) if depth else None,
         known_actions(demos).mean(axis=0),
         action_spread(demos, least),
     )
