@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.augment import augment, shift
 from trace_memory_ros.learning.data.batches import BatchBuilder
-from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet
+from trace_memory_ros.learning.data.dataset import Episode, TrainingSet, UnpairedSet, increments
 from trace_memory_ros.learning.data.demonstration import Demonstration
 from trace_memory_ros.learning.data.reads import sample_reads
 from trace_memory_ros.learning.memory_first import delay_stages, usual_stages
@@ -151,3 +151,14 @@ def test_a_decision_without_an_answer_is_refused() -> None:
     one, _ = pair(0)
     with pytest.raises(ValueError, match="0 0: decision ticks .*one answer to each"):
         replace(one, decision_ticks=(3, BRANCH_TICK))
+
+
+def test_a_joint_that_stood_still_in_training_may_move() -> None:
+    still = [tuple(replace(d, state=d.state * [1, 1, 1, 1, 1, 1e-5]) for d in pair(seed)) for seed in range(3)]
+    training = build.prepare(design("trace"), still[:2], still[2:])[0]
+    moved = replace(pair(0)[0], state=pair(0)[0].state * [1, 1, 1, 1, 1, 0.02])
+    assert training.data.path is not None
+    episode = training.data.path.episode(moved, {}, np.zeros(0, int), np.zeros(0, int))
+    changes = increments(episode.xi, np.flatnonzero(episode.write_mask(training.clock)))
+    for standardiser, seen in ((training.statistics.xi, episode.xi), (training.statistics.delta, changes)):
+        assert standardiser is not None and standardiser.clipped_share(np.asarray(seen)) == 0.0
