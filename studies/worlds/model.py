@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from studies.worlds.client import Floats, Lessons
-from studies.worlds.path import ObservationPath
+from studies.worlds.path import DEPTH, ObservationPath
 from studies.worlds.protocol import Interface
 from studies.worlds.rows import CONTENT, WIDTH, Row
 from trace_memory_ros.learning.bags.design import choose_clock
 from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
 from trace_memory_ros.memory.layers import mlp
 from trace_memory_ros.runtime.clock import ClockRule, UpdateClock
-from trace_memory_ros.signature.normalise import STD_FLOOR, RunningMoments, Standardiser
+from trace_memory_ros.signature.normalise import STD_FLOOR, RunningMoments, Standardiser, signature_standardiser
 
 HIDDEN = 128
 FITTED = 128
@@ -60,7 +60,7 @@ class WorldPolicy(nn.Module):
             path = self._new_path(len(lessons.mask[chosen]))
             seen = self._along(self._scaled(lessons.observations[chosen]))
             signatures = path.advance(seen, self.due(lessons.observations[chosen]))
-            self.xi, self.delta = (_spread(part[lessons.mask[chosen]]) for part in signatures)
+            self.xi, self.delta = (_spread(part[lessons.mask[chosen]], path.channels + 1) for part in signatures)
         self.memory = row.build(self.xi.width if self.xi is not None else 0)
         self.head = mlp(CONTENT + WIDTH, HIDDEN, acted)
 
@@ -164,11 +164,11 @@ class WorldPolicy(nn.Module):
         return scaled[..., list(self.interface.path)] if self.interface.path else scaled
 
 
-def _spread(rows: np.ndarray) -> Standardiser:
-    """Of signatures `(n, S)`."""
+def _spread(rows: np.ndarray, channels: int) -> Standardiser:
+    """Of signatures `(n, S)` of a path of so many channels."""
     moments = RunningMoments(rows.shape[-1])
     moments.add(rows)
-    return moments.standardiser()
+    return signature_standardiser(moments, channels, DEPTH)
 
 
 def _spread_of_shown(rows: np.ndarray) -> Standardiser:
