@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from nodes.robot import CAMERAS, CONFIG, PATIENCE_S, PERIOD_NS, Robot, picture, posture
+from nodes.robot import CAMERAS, CONFIG, JOINTS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
 from sensor_msgs.msg import Image
 
 from trace_memory_ros.msg import MemoryCondition
@@ -308,6 +308,17 @@ def test_diagnostics_name_a_current_fault(robot: Robot) -> None:
     wait_says(robot, ERROR, "left_joint_1", tick=lambda: robot.tick(2, joints={}))
     wait_says(robot, WARN, "", tick=lambda: robot.tick(3))
     assert any(entry.key == "fault: joint_states" for entry in robot.health[MEMORY].values)
+
+
+def test_diagnostics_name_a_joint_far_beyond_training(robot: Robot) -> None:
+    wait_says(robot, OKAY, "near", part="range", tick=lambda: robot.tick(1))
+    name = JOINTS[2]
+    in_degrees = {**posture(2), name: 57.0}
+    _, record = robot.tick(2, joints=in_degrees)
+    assert record.clipped_state == [f"joint_states.position.{name}"]
+    assert 0.0 < record.clipped_share < 1.0
+    wait_says(robot, WARN, name, part="range", tick=lambda: robot.tick(2, joints=in_degrees))
+    wait_says(robot, OKAY, "near", part="range", tick=lambda: robot.tick(3))
 
 
 def test_restore_gives_the_identical_next_conditions(robot: Robot) -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from trace_memory_ros.nodes.memory.findings import Level
+from trace_memory_ros.nodes.memory.range_watch import RECENT_TICKS, RangeWatch
 from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
 from trace_memory_ros.nodes.memory.tick_watch import TickWatch
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.config import default_arm
-from trace_memory_ros.runtime.condition import Condition, ConditionStatus
+from trace_memory_ros.runtime.condition import Condition, ConditionStatus, TickRecord
 from trace_memory_ros.runtime.message_fields import MS_NS
 
 CONFIG = default_arm()
@@ -139,3 +140,29 @@ def test_inputs_that_wait_longer_than_a_tick_are_overload() -> None:
     assert both.startswith("overload: ")
     assert both.endswith("front is old")
     assert (finding.level, finding.message[:40]) == (Level.WARN, "overload: inputs wait for more than 100 ")
+
+
+def at(*names: str) -> TickRecord:
+    return TickRecord("slot", *(NONE,) * 3, *(0.0,) * 2, True, *(0.0,) * 4, 0, 0, 0.0, 0, 0, 0, {}, 0.25, names)
+
+
+def test_what_is_beyond_training_for_a_tick_or_two_is_no_warning() -> None:
+    one = RangeWatch()
+    assert one.finding().level == Level.OK
+    for tick in range(RECENT_TICKS):
+        one.ticked(at("elbow") if tick < RECENT_TICKS // 2 - 1 else at())
+    assert one.finding().level == Level.OK
+    assert list(one.finding().values.values()) == ["25.0 / 25.0 / 25.0"]
+
+
+def test_what_stays_beyond_training_is_named_with_a_remedy_until_it_comes_back() -> None:
+    one = RangeWatch()
+    for _ in range(RECENT_TICKS):
+        one.ticked(at("elbow", "wrist"))
+    assert one.finding().level == Level.WARN
+    assert "elbow, wrist; compare units" in one.finding().message
+    for _ in range(RECENT_TICKS // 2 + 1):
+        one.ticked(at("wrist"))
+    assert "elbow" not in one.finding().message and "wrist" in one.finding().message
+    one.begin()
+    assert one.finding().level == Level.OK

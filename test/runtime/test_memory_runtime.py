@@ -300,3 +300,21 @@ def test_checkpoints_that_do_not_fit_are_named(tmp_path: Path, make_checkpoint: 
     save(tmp_path, replace(config, memory=memory), tensors)
     with pytest.raises(CheckpointError, match=r"'tarce' is unknown.*'trace'"):
         MemoryRuntime.from_checkpoint(tmp_path)
+
+
+def test_records_tell_what_is_beyond_training(tmp_path: Path, make_checkpoint: Make, make_episode: Record) -> None:
+    make_checkpoint(tmp_path, "trace", EveryTicks(2))
+    runtime = MemoryRuntime.from_checkpoint(tmp_path)
+    first, second, third, *_ = make_episode()
+    assert first.state is not None and second.state is not None
+    _, record = runtime.tick(first)
+    assert (record.clipped_share, record.clipped_state) == (0.0, ())
+    far = second.state.copy()
+    far[[5, 7]] += [-400.0, 300.0]
+    names = runtime.config.observation.state
+    _, record = runtime.tick(replace(second, state=far))
+    assert record.clipped_state == (names[5], names[7])
+    # Of the state 2 of 14 that are used, and of signature and increment what these two moved.
+    assert 0.0 < record.clipped_share < 0.5
+    _, record = runtime.tick(replace(third, state=None))
+    assert (record.clipped_share, record.clipped_state) == (0.0, ())

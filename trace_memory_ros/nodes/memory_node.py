@@ -229,6 +229,7 @@ class MemoryNode(ManagedNode):
         newest_ns = observation.newest_arrival_ns
         latency_ms = (published_ns - newest_ns) / 1e6 if newest_ns >= 0 else float("nan")
         self._watches.ticks.ticked(condition, published_ns, latency_ms, (time.time_ns() - observation.stamp_ns) / 1e6)
+        self._watches.range.ticked(ticked.record)
         self._watches.held(observation)
         self._repeats.ticked(observation)
         for stream, text in observation.faults.items():

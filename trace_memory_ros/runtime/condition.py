@@ -66,3 +66,5 @@ class TickRecord:
     ticks_stale: int
     ticks_invalid: int
     stage_ms: dict[str, float] = field(default_factory=dict)
+    clipped_share: float = 0.0
+    clipped_state: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,9 @@ class MemoryRuntime:
         marks.append(time.perf_counter())
         spent = (1e3 * (end - begin) for begin, end in pairwise(marks))
         condition = self._condition(observation, ConditionStatus.OK, "", wrote)
-        return condition, self._record(observation, due, dict(zip(STAGES, spent, strict=True)))
+        record = self._record(observation, due, dict(zip(STAGES, spent, strict=True)))
+        share, names = self._clipped(state, xi, delta)
+        return condition, replace(record, clipped_share=share, clipped_state=names)
 
     def _remember(self, evidence: MemoryInput, due: bool) -> bool:
         """Write where it is due, and read; returns whether the memory wrote."""
@@ -198,6 +201,18 @@ class MemoryRuntime:
             return self._no_address, self._no_address
         xi, delta = self._address.advance(path)
         return torch.from_numpy(xi)[None], torch.from_numpy(delta)[None]
+
+    def _clipped(self, state: FloatArray, xi: Tensor, delta: Tensor) -> tuple[float, tuple[str, ...]]:
+        """Of standardised state and signatures the share at the limit; names of the state's."""
+        model = self.model
+        at = model.state.at_limit(state)
+        clipped, active = int(at.sum()), int(model.state.active.sum())
+        for standardiser, numbers in ((model.xi, xi), (model.delta, delta)):
+            if standardiser is not None:
+                clipped += int(standardiser.at_limit(numbers.numpy()).sum())
+                active += int(standardiser.active.sum())
+        names = tuple(self.config.observation.state[i] for i in np.flatnonzero(at))
+        return clipped / active if active else 0.0, names
 
     def _repeat(self, observation: Observation, fault: str) -> tuple[Condition, TickRecord]:
         """The last usable tick's arrays under a new stamp."""

@@ -97,6 +97,8 @@ def diagnostics_fields(
         "stage_names": list(report.stage_ms),
         "stage_ms": np.array(list(report.stage_ms.values()), dtype=np.float32),
         "latency_ms": float(report.latency_ms),
+        "clipped_share": float(record.clipped_share),
+        "clipped_state": list(record.clipped_state),
         "ticks_stale": record.ticks_stale,
         "ticks_invalid": record.ticks_invalid,
         "faults": list(faults),

@@ -76,6 +76,11 @@ class Standardiser:
         beyond = np.abs((x - self.mean) * self._scale) > self.clip
         return float(beyond[..., self.active].mean()) if self.active.any() else 0.0
 
+    def at_limit(self, standardised: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Which of the numbers that `apply` gave `(..., w)` lie at the clip, or would beyond it."""
+        found: NDArray[np.bool_] = np.abs(standardised) >= np.float32(self.clip)
+        return found
+
     def to_tensors(self, prefix: str) -> dict[str, Tensor]:
         """Tensors for a safetensors file, names starting with `prefix`."""
         return {

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.findings import Finding, Level
+from trace_memory_ros.nodes.memory.range_watch import RangeWatch
 from trace_memory_ros.nodes.memory.remembering import MEMORY, Remembering
 from trace_memory_ros.nodes.memory.stream_watch import StreamWatch
 from trace_memory_ros.nodes.memory.tick_watch import TickWatch
@@ -16,7 +17,7 @@ from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 
 class Watches:
-    """One watch per stream, one for the conditions; times are ns on the monotonic wall clock.
+    """A watch for each stream, for the conditions and for where the robot is; times are ns on the monotonic wall clock.
 
     timeout_s: how long a stream, or the first condition, may take to come. topics: of streams, as this robot has them.
     """
@@ -24,6 +25,7 @@ class Watches:
     def __init__(self, config: ObservationConfig, timeout_s: float, topics: Mapping[str, str] | None = None) -> None:
         timeout_ns = round(1e9 * timeout_s)
         self.ticks = TickWatch(config, timeout_ns)
+        self.range = RangeWatch()
         shown = topics or {}
         self._topics = {repr(one.topic): repr(shown.get(one.name, one.topic)) for one in config.inputs}
         self.streams: Mapping[str, StreamWatch] = {
@@ -40,6 +42,7 @@ class Watches:
     def begin(self, now_ns: int) -> None:
         """Look anew."""
         self.ticks.begin(now_ns)
+        self.range.begin()
         for stream in self.streams.values():
             stream.begin(now_ns)
 
@@ -58,13 +61,17 @@ class Watches:
     def findings(
         self, now_ns: int, wall_ns: int, remembering: Remembering, publishers: Callable[[str], Sequence[str]]
     ) -> list[Finding]:
-        """The conditions, the memory, then the streams in configured order. publishers: a topic's, by node."""
+        """The conditions, the memory, the state's range, then the streams in configured order.
+
+        publishers: a topic's, by node.
+        """
         aligner = remembering.observer.aligner
         counters = aligner.counters
         ticks = self.ticks.finding(now_ns, remembering.stopped, aligner.waiting_for, publishers(CONDITION_TOPIC))
         return [
             replace(ticks, message=self.by_own_topics(ticks.message)),
             memory_finding(remembering, wall_ns),
+            self.range.finding(),
             *(
                 stream.finding(now_ns, counters[name], len(publishers(stream.config.topic)))
                 for name, stream in self.streams.items()
