@@ -212,6 +212,9 @@ def _faults() -> Iterator[StreamFault]:
     yield StreamFault("joints_reordered", "joints", "joints in another order", mixed, stale=False)
     yield StreamFault("joints_1khz", "joints", "joint states at 1 kHz", rated(encoders=1000), stale=False)
     yield StreamFault("jaw_nan", "joints", "a number without a header is NaN", edited(JAW, _set(data=nan)), JAW)
+    in_mm = edited(JAW, _set(data=40.0))
+    far = (f"{JAW}.opening", "compare units")
+    yield StreamFault("jaw_in_mm", "joints", "the jaw's opening in mm, not m", in_mm, "range", far, WARN, stale=False)
 
     doubled, words = edited(ENCODERS, _again_with_a_zero), ("stamp of the one before",)
     text = "every joint state twice, the second with a joint at 0"
