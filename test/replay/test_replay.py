@@ -20,7 +20,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.types import of_another_version, typestore
 from trace_memory_ros.bags.writer import STORAGES, BagFileWriter
 from trace_memory_ros.cli.main import main
-from trace_memory_ros.cli.replay import default_out
+from trace_memory_ros.cli.replay import default_out, print_report
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.replay.bag_replay import STAGES_TIMED, Replay, ReplayError
 from trace_memory_ros.replay.live_run import HeldSamples, RecordedTicks, live_conditions
@@ -219,6 +219,22 @@ def test_the_report_adds_up(recorded: tuple[Path, list[Condition]], checkpoint: 
     with BagReader(bag) as reader:
         assert report.messages == sum(info.messages for name, info in reader.topics.items() if name != "/episode")
     assert report.figures()["ticks"] == report.ticks
+
+
+def test_what_is_beyond_training_is_counted_by_name(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
+    assert Replay(recorded[0], runtime).report.cut_off == {}
+    names, state = runtime.config.observation.state, runtime.model.state
+    runtime.model.state = replace(state, mean=state.mean + 1000.0 * (np.arange(state.width) == 4))
+    replay = Replay(recorded[0], runtime)
+    for _ in replay:
+        pass
+    assert replay.report.cut_off == {names[4]: replay.report.statuses["OK"]}
+    assert replay.report.figures()["cut_off_ticks"] == dict(replay.report.cut_off)
+    print_report(replay.report, None, live=False)
+    assert f"{names[4]} is far beyond what training showed" in capsys.readouterr().out
 
 
 def test_nothing_is_kept_of_what_was_used(recorded: tuple[Path, list[Condition]], checkpoint: Path) -> None:

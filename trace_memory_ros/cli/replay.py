@@ -91,6 +91,8 @@ def print_report(report: ReplayReport, parity: Parity | None, live: bool) -> Non
         print(f"{report.unfinished} tick(s) at the end lack a stream that simply stops there, and are left out")
     if report.missed:
         print(f"{report.missed} sample(s) that live ticks held are not in the bag")
+    for name, count in report.cut_off.most_common():
+        print(f"{name} is far beyond what training showed, and cut off, at {count} tick(s): compare its unit")
     for fault in report.faults[:_SHOWN_FAULTS]:
         print(f"fault: {fault}")
     if len(report.faults) > _SHOWN_FAULTS:

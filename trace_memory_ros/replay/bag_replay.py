@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,7 +51,8 @@ class ReplayReport:
     """What a replay did. stage_s: seconds per stage of `STAGES_TIMED`; stream_s: of the bag's header stamps replayed.
 
     wall_s, cpu_s: of the whole replay, opening and reading the bag included. statuses: ticks by status. missed: held
-    samples that the bag lacks, when following a live run. unfinished: ticks at the bag's ragged end, left out.
+    samples that the bag lacks, when following a live run. unfinished: ticks at the bag's ragged end, left out. cut_off:
+    ticks at which a number of the state was far beyond training, by its name.
     """
 
     ticks: int = 0
@@ -64,6 +66,7 @@ class ReplayReport:
     statuses: dict[str, int] = field(default_factory=lambda: {status.name: 0 for status in ConditionStatus})
     missed: int = 0
     unfinished: int = 0
+    cut_off: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -92,6 +95,7 @@ class ReplayReport:
             "statuses": self.statuses,
             "missed_samples": self.missed,
             "unfinished_ticks": self.unfinished,
+            "cut_off_ticks": dict(self.cut_off),
             "faults": self.faults[:_SHOWN_FAULTS],
         }
 
@@ -165,6 +169,7 @@ class Replay:
             for tick in source:
                 report.ticks += 1
                 report.statuses[tick.condition.status.name] += 1
+                report.cut_off.update(tick.record.clipped_state)
                 yield tick
             report.faults = [str(fault) for fault in self.reader.faults] + report.faults
         report.wall_s, report.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
