@@ -167,7 +167,7 @@ class RunningMoments:
 
 
 def signature_standardiser(moments: RunningMoments, dim: int, depth: int) -> Standardiser:
-    """Of signatures `(..., S)` of a path of `dim` channels, or of their increments; none below `LEAST_SHARE`.
+    """Of signatures `(..., S)` of a path of `dim` channels, or of their increments; each level has a least spread.
 
     Raises ValueError before the first row, or where `moments` are not of a signature of that depth.
     """
