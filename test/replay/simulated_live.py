@@ -23,6 +23,10 @@ PATIENT_MS = 1_000_000
 WAITING = 30
 """Messages that wait in the queues of a node that sleeps; of all that came later they keep none."""
 
+SECONDS = 9.5
+"""Ends between two dropouts: where a stream is silent at the end, live ticks are still waiting for it."""
+BURSTS = {"burst_every_s": 2.0, "damaged": 0.02}
+
 
 class SimulatedLive:
     """Runs and records; `conditions` are those that a node would have published. deadline_ms: that of the node.
