@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,8 @@ class MemoryRuntime:
         self.model_id = checkpoint.model_id
         self.model = MemoryModel.from_checkpoint(checkpoint)
         self._state_bytes = self.model.memory.state_bytes
+        fitted = (self.model.state, self.model.xi, self.model.delta)
+        self._standardised = sum(int(one.active.sum()) for one in fitted if one is not None)
         self._clock = UpdateClock(self.config.clock)
         self._address = self._build_address()
         self._no_address = torch.zeros(1, self.config.signature_dim)
@@ -168,9 +169,8 @@ class MemoryRuntime:
         marks.append(time.perf_counter())
         spent = (1e3 * (end - begin) for begin, end in pairwise(marks))
         condition = self._condition(observation, ConditionStatus.OK, "", wrote)
-        record = self._record(observation, due, dict(zip(STAGES, spent, strict=True)))
-        share, names = self._clipped(state, xi, delta)
-        return condition, replace(record, clipped_share=share, clipped_state=names)
+        stage_ms = dict(zip(STAGES, spent, strict=True))
+        return condition, self._record(observation, due, stage_ms, *self._clipped(state, xi, delta))
 
     def _remember(self, evidence: MemoryInput, due: bool) -> bool:
         """Write where it is due, and read; returns whether the memory wrote."""
@@ -206,13 +206,12 @@ class MemoryRuntime:
         """Of standardised state and signatures the share at the limit; names of the state's."""
         model = self.model
         at = model.state.at_limit(state)
-        clipped, active = int(at.sum()), int(model.state.active.sum())
+        clipped = int(at.sum())
         for standardiser, numbers in ((model.xi, xi), (model.delta, delta)):
             if standardiser is not None:
                 clipped += int(standardiser.at_limit(numbers.numpy()).sum())
-                active += int(standardiser.active.sum())
         names = tuple(self.config.observation.state[i] for i in np.flatnonzero(at))
-        return clipped / active if active else 0.0, names
+        return clipped / max(self._standardised, 1), names
 
     def _repeat(self, observation: Observation, fault: str) -> tuple[Condition, TickRecord]:
         """The last usable tick's arrays under a new stamp."""
@@ -240,7 +239,14 @@ class MemoryRuntime:
             input_stamps_ns=dict(observation.input_stamps_ns),
         )
 
-    def _record(self, observation: Observation, due: bool, stage_ms: dict[str, float]) -> TickRecord:
+    def _record(
+        self,
+        observation: Observation,
+        due: bool,
+        stage_ms: dict[str, float],
+        clipped_share: float = 0.0,
+        clipped_state: tuple[str, ...] = (),
+    ) -> TickRecord:
         last, writes, counts = self._last, self._statistics, self._counts
         elapsed_ns = observation.stamp_ns - counts.first_ns + self.config.observation.period_ns
         return TickRecord(
@@ -262,4 +268,6 @@ class MemoryRuntime:
             ticks_stale=counts.stale,
             ticks_invalid=counts.invalid,
             stage_ms=stage_ms,
+            clipped_share=clipped_share,
+            clipped_state=clipped_state,
         )
