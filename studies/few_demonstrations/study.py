@@ -66,6 +66,7 @@ class Row:
 ROWS = {
     "none": Row("none"),
     "first_frame": Row("first_frame"),
+    "last_k": Row("last_k"),
     "gru": Row("gru"),
     "gru+cache": Row("gru+cache"),
     "gru+gate": Row("gru+gate"),
