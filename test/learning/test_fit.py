@@ -78,6 +78,15 @@ def test_noise_over_states_is_stronger_while_the_memory_is_by_itself(
         replace(first, state_noise_times=-1.0)
 
 
+@pytest.mark.parametrize(("enough", "settle", "shares"), [(2.0, 9, [1.0, 0.75, 0.5, 0.25]), (0.0, 2, [1.0, 1.0, 0.5])])
+def test_what_settles_learns_ever_more_slowly(data: Data, enough: float, settle: int, shares: list[float]) -> None:
+    first = replace(SHORT.memory_first, check_steps=1, enough=enough, settle_steps=settle)
+    log = Log()
+    fit(design("gru"), data, replace(SHORT, memory_first=first), 0, report=log)
+    rates = [line.figures["learning_rate"] for line in log.lines if line.phase == MEMORY]
+    assert rates == pytest.approx([share * first.learning_rate for share in shares])
+
+
 def test_a_memory_that_was_kept_is_taken_and_gives_the_same_agent(data: Data, tmp_path: Path) -> None:
     file = tmp_path / "memories" / "kept.safetensors"
     first = fit(design("gru"), data, SHORT, 0, memory_file=file)

@@ -228,11 +228,12 @@ class _Attempt:
         return 2 * self.stage >= len(self.stages) and not (self.mastered or self.learned)
 
     def learn(self) -> None:
-        """The rest of a stage, until it is mastered or its steps are spent; the last settles for some steps more."""
+        """The rest of a stage, until it is mastered or its steps are spent; the last settles for some steps more.
+
+        What settles learns ever more slowly: at the full rate each step undoes some of what others taught.
+        """
         first, stage, number = self.recipe.memory_first, self.stages[self.stage], self.stage
-        settle = first.settle_steps if number == len(self.stages) - 1 else 0
-        for group in self.optimiser.param_groups:
-            group["lr"] = first.learning_rate * stage.rate
+        settle = min(first.settle_steps, stage.steps) if number == len(self.stages) - 1 else 0
         sizes = (first.batch_pairs, first.reads, first.shares)
         sampling = Sampling(
             stage.training,
@@ -251,6 +252,8 @@ class _Attempt:
         with naming_the_setting(self.recipe, MEMORY), read_ahead(make, steps, self.feed.hardware.loaders) as batches:
             for step in steps:
                 built = self.feed.next(batches)
+                for group in self.optimiser.param_groups:
+                    group["lr"] = first.learning_rate * stage.rate * self._settling(step, settle)
                 losses = self._descend(sampling, built, step)
                 self.step = step
                 if step % first.check_steps == 0:
@@ -265,6 +268,13 @@ class _Attempt:
                 )
         self.mastered |= self.mastered_at is not None
         self.stage, self.step, self.mastered_at = number + 1, 0, None
+
+    def _settling(self, step: int, settle: int) -> float:
+        """Share of the stage's learning rate at a step: all of it, and falling to nothing in the steps that settle."""
+        end = self.stages[self.stage].steps
+        if self.mastered_at is not None:
+            end = min(end, self.mastered_at + settle)
+        return min(settle, max(1, end + 1 - step)) / settle if settle else 1.0
 
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
         self.model.agent.memory.anneal((self.stage + step / self.stages[self.stage].steps) / len(self.stages))
