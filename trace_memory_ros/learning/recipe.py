@@ -84,7 +84,7 @@ class MemoryFirst:
     settle_steps: int = 100
     check_steps: int = 25
     check_pairs: int = 10
-    enough: float = 0.95
+    enough: float = 0.99
     batch_pairs: int = 8
     reads: int = 16
     shares: ReadShares = ReadShares(near_branch=0.75)
