@@ -35,7 +35,8 @@ class RangeWatch:
         far = [name for name, count in counts.items() if 2 * count >= len(self._beyond)]
         values = {"cut off of state and signature (%) p50 / p99 / max": self._shares.percentiles()}
         if not far:
-            return Finding(RANGE, Level.OK, "the state is near what training showed", values)
+            message = "the state is near what training showed" if self._beyond else "no tick yet"
+            return Finding(RANGE, Level.OK, message, values)
         message = (
             f"far beyond what training showed, and cut off: {', '.join(far)}; compare units and joint names with the "
             "recordings (trace-memory bags inspect), or demonstrate what is done here"
