@@ -11,7 +11,7 @@ from trace_memory_ros.learning.sizes import AUTO, LADDER
 
 
 def taken(trial_of: Callable[[str], Trial]) -> str:
-    """The candidate that `auto` takes, their trials asked for the simplest first, until one decides all rightly."""
+    """The candidate that `auto` takes, their trials asked for the simplest first, while another could be ahead."""
     return select([Candidate(name) for name in LADDER], lambda candidate: trial_of(candidate.memory)).chosen.memory
 
 

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Trial, select, simplest
+from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Trial, hardly_behind, select, simplest
 from trace_memory_ros.learning.run_config import MemorySection
 from trace_memory_ros.measure.accuracy import Accuracy
 
@@ -16,11 +18,18 @@ def decided(right: int, later: int | None = None) -> Trial:
     return Trial(None, Accuracy.of(right, 20), None if later is None else Accuracy.of(later, 20))
 
 
-def test_the_simplest_that_decides_all_rightly_ends_the_search() -> None:
-    selection = select([FIRST, GRU, CACHE], {FIRST: decided(10), GRU: decided(20)}.__getitem__)
+@pytest.mark.parametrize("right", [20, 19])
+def test_what_would_be_taken_beside_a_perfect_one_ends_the_search(right: int) -> None:
+    selection = select([FIRST, GRU, CACHE], {FIRST: decided(10), GRU: decided(right)}.__getitem__)
     assert selection.chosen == GRU and list(selection.tried) == [FIRST, GRU]
     assert selection.to_dict()["memory"] == "gru"
-    assert [one["held_out"]["right"] for one in selection.to_dict()["tried"]] == [10, 20]
+    assert [one["held_out"]["right"] for one in selection.to_dict()["tried"]] == [10, right]
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=5))
+def test_a_search_that_ends_early_takes_what_a_whole_one_would(rights: list[int]) -> None:
+    found = {Candidate(f"memory_{k}"): Accuracy.of(right, 60) for k, right in enumerate(rights)}
+    assert select(list(found), lambda one: Trial(None, found[one])).chosen == hardly_behind(found)
 
 
 def test_of_equal_ones_the_first_is_taken_and_longer_delays_count() -> None:

@@ -54,6 +54,10 @@ class Accuracy:
                 groups[key] = (before[0] + right, before[1] + count)
         return cls(groups, sources.pop())
 
+    def all_right(self) -> Accuracy:
+        """Were all of these decisions right."""
+        return Accuracy({group: (count, count) for group, (_, count) in self.groups.items()}, self.labels)
+
     @property
     def right(self) -> int:
         """Right decisions."""

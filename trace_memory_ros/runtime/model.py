@@ -83,7 +83,7 @@ def build_model(config: CheckpointConfig, tensors: Mapping[str, Tensor]) -> Memo
 
 
 def state_normaliser(checkpoint: Checkpoint) -> Standardiser:
-    """What training showed of the state, without the rest of the model. Raises CheckpointError where it is not there."""
+    """What training showed of the state, without the rest of a model. Raises CheckpointError for none or a misfit."""
     try:
         return _normaliser(checkpoint.tensors, "state", checkpoint.config.observation.state_dim)
     except (KeyError, ValueError) as error:

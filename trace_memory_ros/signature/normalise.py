@@ -72,7 +72,7 @@ class Standardiser:
         return self.apply64(x).astype(np.float32)
 
     def clipped_share(self, x: Array) -> float:
-        """Share of the active channels of `x` `(..., w)` at the clip or beyond: how far a path left the training data."""
+        """Share of the active channels of `x` `(..., w)` at the clip or beyond: how far it left the training data."""
         return float(self.at_limit(self.apply(x))[..., self.active].mean()) if self.active.any() else 0.0
 
     def at_limit(self, standardised: NDArray[np.float32]) -> NDArray[np.bool_]:

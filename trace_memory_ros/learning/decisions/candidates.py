@@ -137,37 +137,41 @@ class Selection:
 
 
 def select(candidates: Sequence[Candidate], trial: Callable[[Candidate], Trial]) -> Selection:
-    """Try candidates, the simplest first, until one decides all rightly, and take the simplest that is hardly behind.
+    """Try candidates, the simplest first, and take the simplest that is hardly behind, once no other could be ahead.
 
     Where the first trial judges nothing no other would: the usual one is taken untried, or the last.
     """
     tried: dict[Candidate, Trial] = {}
+    judged: dict[Candidate, Accuracy] = {}
     for candidate in candidates:
-        tried[candidate] = trial(candidate)
-        if not tried[candidate].judges:
+        tried[candidate] = found = trial(candidate)
+        if not found.judges:
             return Selection(next((one for one in candidates if one.memory == USUAL), candidates[-1]), tried)
-        if all_right(tried[candidate].decided):
-            break
-    decided = {one: found.decided for one, found in tried.items()}
-    if judged := {one: found for one, found in decided.items() if found is not None}:
+        if found.decided is not None:
+            judged[candidate] = found.decided
+            if nothing_ahead(judged):
+                break
+    if judged:
         return Selection(hardly_behind(judged), tried)
     errors = {one: found.chunk_error for one, found in tried.items() if found.chunk_error is not None}
     return Selection(list(errors)[simplest(list(errors.values()))], tried)
 
 
-def all_right(found: Accuracy | None) -> bool:
-    """Whether nothing can be better."""
-    return found is not None and found.right == found.count
+def nothing_ahead(found: Mapping[Candidate, Accuracy]) -> bool:
+    """Whether what is taken of these would be taken beside another that decides all rightly, too."""
+    taken = found[hardly_behind(found)]
+    return taken.value >= enough_beside(taken.all_right())
 
 
 def hardly_behind(found: Mapping[Candidate, Accuracy]) -> Candidate:
-    """The first, which is the simplest, that the one with the largest share of right decisions is not clear of.
-
-    Clear is by more than `BEHIND` of the decisions, or by more than the interval of the better one's share.
-    """
-    best = max(found.values(), key=lambda accuracy: accuracy.value)
-    enough = max(best.low, best.value - BEHIND)
+    """The first, which is the simplest, that the one with the largest share of right decisions is not clear of."""
+    enough = enough_beside(max(found.values(), key=lambda accuracy: accuracy.value))
     return next(candidate for candidate, accuracy in found.items() if accuracy.value >= enough)
+
+
+def enough_beside(best: Accuracy) -> float:
+    """The share from which on the best is not clear: behind by no more than `BEHIND`, and within its interval."""
+    return max(best.low, best.value - BEHIND)
 
 
 def simplest(errors: Sequence[float]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, all_right, hardly_behind
+from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, hardly_behind, nothing_ahead
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FOLDS = 5
@@ -55,27 +55,26 @@ def cross_validate(
     """Train each candidate once per fold and pool the folds' decisions; None where none can be judged.
 
     The candidate that a fold's decisions are reported of is chosen by the decisions of the other folds, so that none
-    is reported by what it chose. Of nearly equal candidates the first is taken, so that none is tried after one that
-    decides all rightly.
+    is reported by what it chose. None is tried once no other could be ahead of what is taken.
     """
     found: dict[tuple[int, Candidate], Trial] = {}
-    tried: list[Candidate] = []
+    by_candidate: dict[Candidate, Accuracy] = {}
     judged: list[int] = []
     for candidate in candidates:
         found |= {(fold, candidate): trial(fold, candidate) for fold in range(folds)}
-        tried.append(candidate)
         judged = [fold for fold in range(folds) if found[fold, candidate].held_out]
-        if not judged or all_right(_pooled(found, candidate, judged)):
+        if not judged:
+            return None
+        by_candidate[candidate] = _pooled(found, candidate, judged)
+        if nothing_ahead(by_candidate):
             break
-    if not judged:
-        return None
     reported = [
-        found[fold, _best(found, tried, [other for other in judged if other != fold] or judged)] for fold in judged
+        found[fold, _best(found, list(by_candidate), [other for other in judged if other != fold] or judged)]
+        for fold in judged
     ]
     held = [one.held_out for one in reported if one.held_out]
     trained = [one.train for one in reported if one.train]
     train = Accuracy.pooled(trained) if trained else None
-    by_candidate = {candidate: _pooled(found, candidate, judged) for candidate in tried}
     return CrossValidation(folds, Accuracy.pooled(held), train, hardly_behind(by_candidate), by_candidate)
 
 

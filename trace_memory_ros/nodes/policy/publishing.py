@@ -29,7 +29,8 @@ Values = NDArray[np.float64]
 class CommandPublishers:
     """One publisher per part; implements `commands.Publisher`.
 
-    names: the policy's outputs in its own order. shown: what training showed of the state. Raises ConfigError for a message type whose package is not there.
+    names: the policy's outputs in its own order. shown: what training showed of the state. Raises
+    ConfigError for a message type whose package is not there.
     """
 
     def __init__(
