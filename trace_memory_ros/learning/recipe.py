@@ -69,7 +69,8 @@ class MemoryFirst:
     clock_factors: the delay curriculum; each stage writes that many times more rarely than the final clock, so that the
     delay in updates grows without changing the episode. delay_factors: further stages at the final clock, with delays
     of up to so many times the demonstrated one (`data/delay.py`). A stage ends when the branch accuracy on training
-    episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`. reads: per episode and step.
+    episodes reaches `enough`, looked at every `check_steps`, or after `stage_steps`; the last then settles, for up to
+    `settle_steps` in which the learning rate falls to nothing. reads: per episode and step.
     state_noise_times: how many times as strong the noise over states is as in the joint phase, which has to steer:
     where a robot stands before it moves is each episode's own, and learned by heart where little else tells the answer.
     partners: others whose sights each way without twins is also learned with, by memories with an address
