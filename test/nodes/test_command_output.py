@@ -134,7 +134,7 @@ def test_a_hold_lasts_from_the_last_good_command_on_and_stops_velocities() -> No
         desk.tick(at_ms, None)
     assert desk.sent == [(0, 1.0, 1.0), (50, 1.0, 0.0), (100, 1.0, 0.0)]
     assert desk.counts == {"commands": 1, "holds": 2, "no_command": 2}
-    assert any("commands stopped" in fault for fault in desk.faults)
+    assert "commands stopped, after 120 ms of: stale" in desk.faults
     desk.output.restart()  # another episode
     desk.tick(250, None)
     assert len(desk.sent) == 3
@@ -250,6 +250,8 @@ def test_what_is_beyond_a_limit_is_clamped_or_refused_and_named() -> None:
     assert clamping.counts == {"commands": 2, "clamped": 1}
     assert [joint for _, joint, _ in refusing.sent] == [1.9, 1.9]
     assert refusing.counts == {"commands": 1, "holds": 1, "refused": 1}
+    refusing.tick(10_000, 9.0)
+    assert any("commands stopped" in fault and "more than joint: max = 2" in fault for fault in refusing.faults)
 
 
 def test_an_action_that_is_no_command_is_held() -> None:

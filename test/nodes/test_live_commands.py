@@ -184,7 +184,7 @@ def test_a_fault_of_a_stream_is_named_stops_commands_and_passes(
     acting.play(0.7)  # a command is held for half a second
     assert all(np.isfinite(target) for target in acting.targets)
     acting.arm.clear()
-    acting.play_until(lambda: acting.says("no usable condition"), "the policy to say so")
+    acting.play_until(lambda: acting.says("commands stopped", "memory is STALE"), "the policy to say so")
     assert not acting.arm
     acting.edit = lambda message: message
     acting.play_until(lambda: len(acting.arm) > 3 and not acting.memory(ERROR), "all to be well again")

@@ -99,7 +99,7 @@ def test_a_stale_condition_holds_for_a_while_then_commands_stop(partner: Partner
     def stopped() -> bool:
         send_stale()
         status = partner.robot.health[POLICY]
-        return any("commands stopped" in entry.value for entry in status.values)
+        return any("commands stopped" in entry.value and "is silent" in entry.value for entry in status.values)
 
     def quiet() -> bool:
         before = len(partner.robot.commands)

@@ -64,11 +64,12 @@ class Guards:
 
 @dataclass(frozen=True)
 class Answer:
-    """A tick's targets `(A,)` and the place `(A,)` of the arm; without targets, the last command is to be held."""
+    """A tick's targets `(A,)` and the place `(A,)` of the arm; or why the last command is to be held."""
 
     stamp_ns: int
     targets: Values | None = None
     place: Values | None = None
+    why_none: str = ""
 
 
 class CommandOutput:
@@ -116,7 +117,7 @@ class CommandOutput:
     def hold(self, stamp_ns: int, source: str, reason: str) -> None:
         """Take a tick that has no answer."""
         self._fault(source, reason)
-        self._take(Answer(stamp_ns))
+        self._take(Answer(stamp_ns, why_none=reason))
 
     def allow(self) -> None:
         """A person says go: what was before is no outage."""
@@ -177,11 +178,14 @@ class CommandOutput:
         self._fault(COMMAND, self._late_text)
 
     def _send(self, answer: Answer) -> None:
-        if answer.targets is None or answer.place is None or not self._act(answer, answer.targets, answer.place):
-            self._hold(answer)
+        why_none = answer.why_none
+        if answer.targets is not None and answer.place is not None:
+            why_none = self._act(answer, answer.targets, answer.place)
+        if why_none:
+            self._hold(answer, why_none)
 
-    def _act(self, answer: Answer, targets: Values, place: Values) -> bool:
-        """Send the policy's targets; False where they are no command, or refused."""
+    def _act(self, answer: Answer, targets: Values, place: Values) -> str:
+        """Send the policy's targets; or why they are no command, or refused."""
         guards, stamp_ns = self._guards, answer.stamp_ns
         if self._last is None or stamp_ns - self._last_ns > guards.chain_ns:
             guards.ramp.begin(place, stamp_ns)
@@ -192,18 +196,18 @@ class CommandOutput:
             self._fault("limits", f"{text}: the policy asks for more, {what}; is the checkpoint this robot's?")
         self.counts[what] += bool(limited.met)
         if limited.met and guards.refuse:
-            return False
+            return f"the policy asks for more than {limited.met[0]}"
         try:
             messages = self._publisher.messages(limited.targets, stamp_ns)
         except ReadError as error:
-            self._fault(COMMAND, f"the policy's action is no command: {error}")
-            return False
+            self._fault(COMMAND, text := f"the policy's action is no command: {error}")
+            return text
         if self._published(answer, messages, limited.targets, limited.aims):
             self.counts["commands"] += 1
             self._good_ns = stamp_ns
-        return True
+        return ""
 
-    def _hold(self, answer: Answer) -> None:
+    def _hold(self, answer: Answer, reason: str) -> None:
         """The last command once more, so that a position is kept and a velocity is none."""
         guards, stamp_ns = self._guards, answer.stamp_ns
         if self._last is None:
@@ -214,8 +218,7 @@ class CommandOutput:
             self.counts["holds"] += self._published(answer, messages, held, held)
         else:
             self.counts["no_command"] += 1
-            text = f"no usable condition for {guards.hold_ms} ms: commands stopped until there is one"
-            self._fault(COMMAND, text)
+            self._fault(COMMAND, f"commands stopped, after {guards.hold_ms} ms of: {reason}")
 
     def _published(self, answer: Answer, messages: Sequence[Any], targets: Values, aims: Values) -> bool:
         """Send messages, unless they grew old meanwhile: a process may be frozen anywhere."""
