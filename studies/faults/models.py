@@ -27,6 +27,8 @@ from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig
 SLOTS = 4
 SMALL_STEP = 0.02
 """Standard deviation of what a random policy adds to the joints, rad."""
+STATE_SPREAD = 1.0
+"""Standard deviation of the state: joints in radians, up to 4.3 of them, stay within what is not cut off."""
 FAMILY = "misbehaved"
 
 SOURCE = '''"""A policy that is slow, raises, or answers nonsense, as its options say."""
@@ -105,7 +107,7 @@ def made_up_checkpoint(
     signature = signature_size(observation.path_dim, depth) if depth else 0
     memory = registry.build(sizes.memory, MemoryDims(visual.content_dim, signature, sizes.width, SLOTS)).eval()
     spreads = [_spread(signature, spread) for spread in (5.0, 1.0)] if depth else []
-    model = MemoryModel(ContentEncoder(visual), memory, _spread(observation.state_dim, 0.5), *spreads)
+    model = MemoryModel(ContentEncoder(visual), memory, _spread(observation.state_dim, STATE_SPREAD), *spreads)
     tensors = model.tensors()
     shape = ConditionShape(memory.slot_count, sizes.width, memory.address_width)
     if misbehaved is None:

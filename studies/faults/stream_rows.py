@@ -130,6 +130,11 @@ def _joint(value: float) -> Change:
     return change
 
 
+def _in_degrees(message: Any) -> Any:
+    message.position[2] = np.degrees(message.position[2])
+    return message
+
+
 def _without_joint(message: Any) -> Any:
     message.name, message.position = message.name[1:], message.position[1:]
     return message
@@ -250,6 +255,13 @@ def rows() -> Iterator[Row]:
         "eye is ERROR, naming that nobody publishes; no condition, no command; then the episode begins",
         _camera_never,
     )
+    yield Row(
+        "joint_in_degrees",
+        "joints",
+        "a joint that commands are relative to in degrees, not rad",
+        "range is WARN, the policy names the joint, commands cease; the memory is kept",
+        _joint_in_degrees,
+    )
     for name, hours, words in (("forth", 1, "ahead"), ("back", -1, "back")):
         yield Row(
             f"clock_jump_{name}",
@@ -278,6 +290,14 @@ def _camera_never(trial: Trial) -> None:
     trial.conditions_cease()
     trial.commands_cease()
     trial.recovers(same_memory=False)
+
+
+def _joint_in_degrees(trial: Trial) -> None:
+    trial.robot.disturbance = edited(ENCODERS, _in_degrees)()
+    trial.named("range", WARN, JOINTS[2], "compare units")
+    trial.named("policy", WARN, f"relative to {ENCODERS}.position.{JOINTS[2]}")
+    trial.commands_cease()
+    trial.recovers()
 
 
 def _jump(hours: int, words: str) -> Callable[[Trial], None]:

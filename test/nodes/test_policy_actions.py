@@ -12,7 +12,7 @@ import pytest
 import yaml
 from fixtures import tiny_checkpoint
 from nodes.partner import Partner
-from nodes.robot import CONFIG, JOINTS, PATIENCE_S, PERIOD_NS, Robot
+from nodes.robot import CONFIG, JOINTS, PATIENCE_S, PERIOD_NS, Robot, posture
 from rclpy.serialization import deserialize_message, serialize_message
 
 from trace_memory_ros.bags import messages
@@ -157,6 +157,26 @@ def test_relative_outputs_are_added_to_the_state_that_the_condition_names(hearer
     hearer.send(replace(hearer.condition(9, stamp), status=ConditionStatus.STALE, reason="an eye is silent"))
     hearer.robot.wait(lambda: len(messages) > 3, "a command that holds")
     assert list(messages[-1].position) == held  # the place that was aimed at, wherever the arm is now
+
+
+@pytest.mark.parametrize("hearer", ["relative"], indirect=True)
+def test_nothing_is_commanded_relative_to_a_joint_in_another_unit(hearer: Hearer) -> None:
+    """Degrees in place of radians would send the arm fifty radians away; joints that nothing is added to may lie so."""
+    messages = hearer.heard[RELATIVE.topic]
+    hearer.robot.now_ns += 1000 * PERIOD_NS  # the node keeps the samples of the test before
+
+    def commanded(joints: dict[str, float]) -> list[float]:
+        count = len(messages)
+        stamp = hearer.robot.send_tick(2, joints=posture(2) | joints)
+        hearer.send(hearer.condition(2, stamp))
+        hearer.robot.wait(lambda: len(messages) > count, "a command, or the last one again")
+        return list(messages[-1].position)
+
+    first = commanded({})
+    assert commanded({JOINTS[0]: 57.3}) != first
+    last = list(messages[-1].position)
+    assert commanded({JOINTS[1]: 57.3}) == last
+    hearer.wait_fault("relative to", JOINTS[1], "compare units")
 
 
 @pytest.mark.parametrize("hearer", ["pose"], indirect=True)

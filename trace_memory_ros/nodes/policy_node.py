@@ -32,7 +32,7 @@ from trace_memory_ros.nodes.policy.sample_store import SampleStore
 from trace_memory_ros.observation.alignment import Verdict, horizon_of
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, condition_of
-from trace_memory_ros.runtime.model import one_thread
+from trace_memory_ros.runtime.model import one_thread, state_normaliser
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 SHORT_ID = 12
@@ -66,7 +66,8 @@ class PolicyNode(ManagedNode):
         self._health = Health()
         self._permission = Permission(settings.start_enabled)
         self._memory = OneMemory(settings.accept_restored)
-        self._commands = CommandPublishers(self, actions, policy.action_names, observation, settings)
+        shown = state_normaliser(loaded)
+        self._commands = CommandPublishers(self, actions, policy.action_names, observation, shown, settings)
         self._company = Company(self, self._commands.publishers)
         self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
@@ -223,11 +224,17 @@ class PolicyNode(ManagedNode):
 
     def _act(self, action: NDArray[np.float32], state: NDArray[np.float64], stamp_ns: int) -> None:
         targets = self._commands.targets(action, state)
-        if np.isfinite(targets).all():
-            self._output.command(targets, self._commands.place(state), stamp_ns)
-        else:
+        if not np.isfinite(targets).all():
             text = "the policy's action is not finite: check its checkpoint and the units of its inputs"
             self._output.hold(stamp_ns, CONDITION_TOPIC, text)
+        elif far := self._commands.beyond_training(state):
+            text = (
+                f"commands are relative to {', '.join(far)}, which is far beyond what training showed: compare units "
+                "and joint names with the recordings (trace-memory bags inspect)"
+            )
+            self._output.hold(stamp_ns, CONDITION_TOPIC, text)
+        else:
+            self._output.command(targets, self._commands.place(state), stamp_ns)
 
     def messages(self, targets: NDArray[np.float64], stamp_ns: int) -> Sequence[Any]:
         """A command's messages. Raises ReadError."""

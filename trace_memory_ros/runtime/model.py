@@ -82,6 +82,14 @@ def build_model(config: CheckpointConfig, tensors: Mapping[str, Tensor]) -> Memo
     return MemoryModel(ContentEncoder(config.encoder), memory, **normalisers)
 
 
+def state_normaliser(checkpoint: Checkpoint) -> Standardiser:
+    """What training showed of the state, without the rest of the model. Raises CheckpointError where it is not."""
+    try:
+        return _normaliser(checkpoint.tensors, "state", checkpoint.config.observation.state_dim)
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{checkpoint.folder / WEIGHTS}: {error.args[0]}; {COPY_AGAIN}") from error
+
+
 def _normaliser(tensors: Mapping[str, Tensor], name: str, width: int) -> Standardiser:
     found = Standardiser.from_tensors(tensors, f"normaliser.{name}.")
     if found.width != width:

@@ -16,6 +16,7 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
 from trace_memory_ros.runtime.message_fields import MS_NS
+from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.streams.base import Plain
 from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY, SECOND_NS
 
@@ -28,7 +29,8 @@ Values = NDArray[np.float64]
 class CommandPublishers:
     """One publisher per part; implements `commands.Publisher`.
 
-    names: the policy's outputs in its own order. Raises ConfigError for a message type whose package is not there.
+    names: the policy's outputs in its own order. shown: what training showed of the state. Raises ConfigError for a
+    message type whose package is not there.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class CommandPublishers:
         actions: ActionConfig,
         names: Sequence[str],
         observation: ObservationConfig,
+        shown: Standardiser,
         settings: PolicyNodeParameters,
     ) -> None:
         self._actions = actions
         self._order = [list(names).index(name) for name in actions.names]
         self._period_ns = observation.period_ns
         self._relative = actions.relative_rows(observation)
+        self._shown, self._channels = shown, observation.state
         self._places = place_rows(actions, observation)
         self.velocity = np.array(velocity_columns(actions), dtype=bool)
         self._starts_now = settings.trajectory_stamp == NOW
@@ -72,6 +76,11 @@ class CommandPublishers:
         """What is commanded: relative outputs of `action` `(A,)` are added to the `state` `(d_s,)` of their tick."""
         ordered = action[self._order]
         return np.where(self._relative >= 0, ordered + state[self._relative], ordered)
+
+    def beyond_training(self, state: Values) -> list[str]:
+        """Channels of the `state` `(d_s,)` that an output is added to and that are far beyond what training showed."""
+        far = self._shown.at_limit(self._shown.apply(state))
+        return [self._channels[row] for row in np.unique(self._relative[self._relative >= 0]) if far[row]]
 
     def place(self, state: Values) -> Values:
         """Where each output is `(A,)`: 0 for velocities, NaN for what no channel tells."""
