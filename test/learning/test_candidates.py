@@ -51,6 +51,10 @@ def test_a_simpler_one_that_is_hardly_behind_is_taken() -> None:
     # Of many decisions one in thirty is known to be fewer.
     assert taken(trial(417, 432), trial(431, 432)) == GRU
     assert taken(trial(429, 432), trial(431, 432)) == FIRST
+    # The same 144 of them after three delays are known no better than 144 are.
+    asked = Trial(None, Accuracy.of(144, 144), Accuracy.asked_again([Accuracy.of(144, 144)] * 2))
+    behind = Trial(None, Accuracy.of(141, 144), Accuracy.asked_again([Accuracy.of(140, 144)] * 2))
+    assert taken(behind, asked) == FIRST and taken(trial(421, 432), trial(432, 432)) == GRU
 
 
 def test_a_choice_by_few_decisions_says_so() -> None:

@@ -18,6 +18,7 @@ def test_decisions_of_one_kind_are_a_proportion_with_wilsons_interval() -> None:
         "ci95": [found.low, found.high],
         "claimed": True,
         "labels": "annotated",
+        "repeats": 1,
     }
 
 
@@ -43,6 +44,22 @@ def test_where_labels_were_found_it_says_so_and_they_are_not_pooled_with_annotat
     assert Accuracy.pooled(parts) == Accuracy({(0, 0): (2, 3), (0, 1): (2, 2)})
     with pytest.raises(ValueError, match="one source"):
         Accuracy.pooled([Accuracy.of(1, 1), Accuracy.of(1, 1, TWINS)])
+
+
+def test_decisions_asked_again_add_answers_and_no_sureness() -> None:
+    # Twelve decisions, right after each of three delays, are no 36.
+    once, longer = Accuracy.of(12, 12), Accuracy.asked_again([Accuracy.of(11, 12), Accuracy.of(10, 12)])
+    found = Accuracy.asked_again([once, longer])
+    assert (found.right, found.count, found.repeats) == (33, 36, 3)
+    assert found.interval == pytest.approx(wilson_interval(11, 12))
+    assert not found.tells
+    assert found.all_right().low == pytest.approx(once.low)
+    assert Accuracy.from_plain(found.to_plain()) == found
+    both = Accuracy.pooled([found, found])
+    assert both.interval == pytest.approx(wilson_interval(22, 24))
+    assert str(both) == "0.92 (66/72, each asked 3 times, 0.74 to 0.98)"
+    with pytest.raises(ValueError, match="equally often"):
+        Accuracy.pooled([found, once])
 
 
 @pytest.mark.parametrize("groups", [{}, {(): (2, 1)}, {(): (0, 0)}, {(): (-1, 1)}])

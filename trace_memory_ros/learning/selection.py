@@ -75,7 +75,7 @@ def learn_alone(
     held_out = judge(model, judged_on)
     after = [judge(model, judged_on and judged_on.delayed(factor)).accuracy for factor in factors]
     decided = [found for found in after if found is not None]
-    later = Accuracy.pooled(decided) if decided else None
+    later = Accuracy.asked_again(decided) if decided else None
     trial = Trial(branch_accuracy(model, data.training), held_out.accuracy, later, held_out.chunk_error)
     steps, attempts = (log[-1].step, log[-1].attempt) if log else (0, 1)
     return Alone(agent, model, trial, steps, attempts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trace_memory_ros.measure.statistics import Interval, wilson_interval
@@ -22,11 +22,13 @@ class Accuracy:
     """Share of right decisions, with its count and 95 % Wilson interval.
 
     groups: right ones and all of each kind of decision, such as a branch and its answer; every kind counts alike, so
-    that chance does not depend on how often each is. labels: one of `SOURCES`. Raises ValueError for no decision.
+    that chance does not depend on how often each is. labels: one of `SOURCES`. repeats: how often each decision was
+    asked, as after several delays, which makes nothing surer. Raises ValueError for no decision.
     """
 
     groups: Mapping[Group, tuple[int, int]] = field(default_factory=dict)
     labels: str = ANNOTATED
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         if self.labels not in SOURCES:
@@ -42,21 +44,34 @@ class Accuracy:
 
     @classmethod
     def pooled(cls, parts: Iterable[Accuracy]) -> Accuracy:
-        """The decisions of all `parts` together. Raises ValueError for none, or where labels come from two sources."""
+        """The decisions of all `parts` together, different ones.
+
+        Raises ValueError for none, or where labels come from two sources or decisions were asked unequally often.
+        """
         found = list(parts)
         sources = {part.labels for part in found}
         if len(sources) != 1:
             raise ValueError(f"labels from {sorted(sources)}: pool decisions of one source only")
+        repeats = {part.repeats for part in found}
+        if len(repeats) != 1:
+            raise ValueError(f"decisions asked {sorted(repeats)} times: pool those asked equally often only")
         groups: dict[Group, tuple[int, int]] = {}
         for part in found:
             for key, (right, count) in part.groups.items():
                 before = groups.get(key, (0, 0))
                 groups[key] = (before[0] + right, before[1] + count)
-        return cls(groups, sources.pop())
+        return cls(groups, sources.pop(), repeats.pop())
+
+    @classmethod
+    def asked_again(cls, parts: Iterable[Accuracy]) -> Accuracy:
+        """The same decisions in all `parts`, as after one delay and another. Raises ValueError as `pooled` does."""
+        found = list(parts)
+        once = cls.pooled(replace(part, repeats=1) for part in found)
+        return replace(once, repeats=sum(part.repeats for part in found))
 
     def all_right(self) -> Accuracy:
         """Were all of these decisions right."""
-        return Accuracy({group: (count, count) for group, (_, count) in self.groups.items()}, self.labels)
+        return replace(self, groups={group: (count, count) for group, (_, count) in self.groups.items()})
 
     @property
     def right(self) -> int:
@@ -65,7 +80,7 @@ class Accuracy:
 
     @property
     def count(self) -> int:
-        """All decisions."""
+        """All decisions, those asked again too."""
         return sum(count for _, count in self.groups.values())
 
     @property
@@ -76,7 +91,7 @@ class Accuracy:
     @property
     def interval(self) -> Interval:
         """Wilson's, at as many equal draws as the mean over groups is as sure as."""
-        equal = len(self.groups) ** 2 / sum(1 / count for _, count in self.groups.values())
+        equal = len(self.groups) ** 2 / sum(1 / count for _, count in self.groups.values()) / self.repeats
         return wilson_interval(self.value * equal, equal)
 
     @property
@@ -92,24 +107,27 @@ class Accuracy:
     @property
     def tells(self) -> bool:
         """Whether there are enough decisions to claim anything."""
-        return self.count >= LEAST
+        return self.count // self.repeats >= LEAST
 
     def __str__(self) -> str:
         found = f"{self.right}/{self.count} {FOUND}" if self.labels == FOUND else f"{self.right}/{self.count}"
+        found += f", each asked {self.repeats} times" if self.repeats > 1 else ""
         if not self.tells:
             return f"{found} right, too few to tell"
         return f"{self.value:.2f} ({found}, {self.low:.2f} to {self.high:.2f})"
 
     def to_plain(self) -> dict[str, Any]:
         """Plain mapping that `from_plain` inverts."""
-        return {"groups": [[list(key), *counts] for key, counts in self.groups.items()], "labels": self.labels}
+        groups = [[list(key), *counts] for key, counts in self.groups.items()]
+        return {"groups": groups, "labels": self.labels, "repeats": self.repeats}
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Accuracy:
         """What `to_plain` gave. Raises ValueError for counts that are none."""
-        return cls({tuple(key): (right, count) for key, right, count in data["groups"]}, data["labels"])
+        groups = {tuple(key): (right, count) for key, right, count in data["groups"]}
+        return cls(groups, data["labels"], int(data.get("repeats", 1)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
         figures = {"value": self.value, "right": self.right, "count": self.count, "ci95": list(self.interval)}
-        return {**figures, "claimed": self.tells, "labels": self.labels}
+        return {**figures, "claimed": self.tells, "labels": self.labels, "repeats": self.repeats}

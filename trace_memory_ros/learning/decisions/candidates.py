@@ -45,9 +45,9 @@ class Trial(NamedTuple):
 
     @property
     def decided(self) -> Accuracy | None:
-        """All decisions of the others together, which candidates are compared by."""
+        """Those of the others after all delays, which candidates are compared by: the same, asked several times."""
         parts = [part for part in (self.held_out, self.longer) if part is not None]
-        return Accuracy.pooled(parts) if parts else None
+        return Accuracy.asked_again(parts) if parts else None
 
     @property
     def judges(self) -> bool:
