@@ -16,7 +16,7 @@ from trace_memory_ros.learning.data.dataset import TrainingSet
 from trace_memory_ros.learning.data.delay import MOST_WRITES, Delay, draw_delays, lengthened, travelled
 from trace_memory_ros.learning.engine.optimise import Sampling
 from trace_memory_ros.learning.fit import new_agent
-from trace_memory_ros.learning.memory_first import delay_stages, learn_memory
+from trace_memory_ros.learning.memory_first import _suited, delay_stages, learn_memory
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.memory.base import MemoryInput
@@ -208,13 +208,40 @@ def test_stages_of_longer_delays_follow_the_final_clock(builder: BatchBuilder) -
     stages = delay_stages(builder, None, first)
     assert [stage.clock_factor for stage in stages] == [4.0, 1.0, 1.0, 1.0]
     assert [stage.training.delay for stage in stages] == [1.0, 1.0, 2.0, 8.0]
-    assert (first.longest_delay, MemoryFirst(delay_factors=()).longest_delay) == (8.0, 1.0)
+    assert (first.delays, MemoryFirst(delay_factors=()).delays) == ((1.0, 2.0, 8.0), (1.0,))
     episodes = builder.data.episodes
     undecided = [replace(one, demo=replace(one.demo, decision_ticks=(), answers=())) for one in episodes]
     other = replace(builder, data=TrainingSet(undecided))
     assert [stage.training.delay for stage in delay_stages(other, None, first)] == [1.0, 1.0]
     with pytest.raises(ValueError, match="delay_factors"):
         MemoryFirst(delay_factors=(0.5,))
+
+
+def test_no_delay_is_learned_that_a_memory_does_not_reach_over() -> None:
+    plan = design("last_k")
+    data = build.prepare(plan, [pair(0), pair(1)], [pair(2)])
+    longer = data.training.delayed(4.0)
+    writes = longer.longest([0], [1.0], ())[1]
+    assert longer.within(None) and longer.within(4 * writes) and not longer.within(2)
+    assert data.training.within(2), "what was demonstrated is learned as far as it goes"
+    first = MemoryFirst((1.0,), (2.0, 4.0), stage_steps=2, check_steps=1, batch_pairs=2, settle_steps=0, attempts=1)
+
+    def delays(frames: int) -> list[float]:
+        log: list[Progress] = []
+        agent = new_agent(replace(plan, options={"frames": frames}), data, 0)
+        learn_memory(agent, *data[:2], Recipe(memory_first=first), 0, log.append)
+        return sorted({line.delay for line in log})
+
+    assert delays(2) == [1.0] and delays(4 * writes) == [1.0, 2.0, 4.0]
+
+
+def test_what_looks_back_over_single_writes_is_trained_with_more_noise_over_states() -> None:
+    data = build.prepare(design("last_k"), [pair(0)])
+    for memory, times in (("last_k", 10.0), ("gru", 1.0)):
+        agent = new_agent(design(memory), data, 0)
+        first = _suited(MemoryFirst(), agent.memory)
+        assert (first.state_noise_times, first.partners) == (times, 0)
+        assert _suited(MemoryFirst(state_noise_times=20.0), agent.memory).state_noise_times == 20.0
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from trace_memory_ros.learning.engine.read_ahead import read_ahead
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import MEMORY, Progress
 from trace_memory_ros.learning.report.readings import readings
+from trace_memory_ros.memory.base import Memory
 
 ATTEMPT_SEEDS = 1_000_003
 """Between the seeds of two attempts: further than training seeds lie apart."""
@@ -148,8 +149,7 @@ def learn_memory(
     half of the stages is not taken through the others, whose delays are longer, while there is another attempt.
     """
     feed, keeper = feed or Feed(), keeper or Keeper(seed, recipe)
-    # What has no address knows no way by heart, and learned less from exchanged sights.
-    first = recipe.memory_first if agent.memory.uses_signature else replace(recipe.memory_first, partners=0)
+    first, reach = _suited(recipe.memory_first, agent.memory), agent.memory.reach
     recipe = replace(recipe, augmentation=recipe.augmentation.stronger(1.0, first.state_noise_times))
     begun = int(kept.place["attempt"]) if kept else 1
     for attempt in range(begun, recipe.memory_first.attempts + 1):
@@ -159,7 +159,12 @@ def learn_memory(
             reinitialise(agent, training)
         model = _with_losses(head(agent), training, recipe)
         alone = () if agent.memory.delay_matters else [only_stage(training, validation, first)]
-        planned = stages or alone or _stages_of(attempt, training, validation, first)
+        planned = [
+            # What is beyond a memory's reach can be learned by heart alone.
+            stage
+            for stage in stages or alone or _stages_of(attempt, training, validation, first)
+            if stage.training.within(reach)
+        ]
         run = _Attempt(model, recipe, drawn, report, planned, attempt, feed, keeper)
         if kept is not None and attempt == begun:
             run.restore(kept)
@@ -169,6 +174,14 @@ def learn_memory(
         if run.learned:
             break
     return run.model
+
+
+def _suited(first: MemoryFirst, memory: Memory) -> MemoryFirst:
+    """Noise over states, and exchanged sights, as suit a memory."""
+    if memory.reach is not None:
+        first = replace(first, state_noise_times=max(first.state_noise_times, first.window_state_noise))
+    # What has no address knows no way by heart, and learned less from exchanged sights.
+    return first if memory.uses_signature else replace(first, partners=0)
 
 
 def _with_losses(model: AuxiliaryHead, training: BatchBuilder, recipe: Recipe) -> AuxiliaryHead:

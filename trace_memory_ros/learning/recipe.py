@@ -73,6 +73,8 @@ class MemoryFirst:
     `settle_steps` in which the learning rate falls to nothing. reads: per episode and step.
     state_noise_times: how many times as strong the noise over states is as in the joint phase, which has to steer:
     where a robot stands before it moves is each episode's own, and learned by heart where little else tells the answer.
+    window_state_noise: that many times at least for a memory that looks back over single writes (`Memory.reach`), which
+    knows each episode by the states in them. Nor does it learn delays that are beyond its reach.
     partners: others whose sights each way without twins is also learned with, by memories with an address
     (`data/exchange.py`); 0 for none.
     attempts: how often, at most, a memory that in the end gets less than `least` of the validation decisions right is
@@ -91,6 +93,7 @@ class MemoryFirst:
     shares: ReadShares = ReadShares(near_branch=0.75)
     learning_rate: float = 2e-3
     state_noise_times: float = 1.0
+    window_state_noise: float = 10.0
     partners: int = 4
     attempts: int = 3
     least: float = 0.75
@@ -98,10 +101,9 @@ class MemoryFirst:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
-        if self.state_noise_times < 0:
-            raise ValueError(f"MemoryFirst.state_noise_times = {self.state_noise_times}: must not be negative")
-        if self.partners < 0:
-            raise ValueError(f"MemoryFirst.partners = {self.partners}: must not be negative")
+        for name in ("state_noise_times", "window_state_noise", "partners"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"MemoryFirst.{name} = {getattr(self, name)}: must not be negative")
         if not self.clock_factors or min(self.clock_factors) < 1.0:
             raise ValueError(f"MemoryFirst.clock_factors = {self.clock_factors}: at least one, each at least 1")
         if min(self.delay_factors, default=1.0) < 1.0:
@@ -113,9 +115,9 @@ class MemoryFirst:
         return len(self.clock_factors) + len(self.delay_factors)
 
     @property
-    def longest_delay(self) -> float:
-        """Times the demonstrated delay, at the end of the phase and in the joint phase."""
-        return self.delay_factors[-1] if self.delay_factors else 1.0
+    def delays(self) -> tuple[float, ...]:
+        """Times the demonstrated delay; the joint phase is up to the last."""
+        return 1.0, *self.delay_factors
 
 
 @dataclass(frozen=True)

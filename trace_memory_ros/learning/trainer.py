@@ -69,7 +69,8 @@ class Trainer:
         recipe, progress = self.recipe, None
         self.agent.memory.anneal(1.0)
         learner = Together(self.agent, self.feed.group)
-        training = self.training.delayed(recipe.memory_first.longest_delay)
+        delays = map(self.training.delayed, reversed(recipe.memory_first.delays))
+        training = next(delayed for delayed in delays if delayed.within(self.agent.memory.reach))
         pictures = training.features is None or not self.agent.encoder.config.shared
         sampling = Sampling(training, recipe, 1.0, recipe.batch_pairs, recipe.reads, recipe.shares, pictures)
         steps = range(self.step, recipe.steps)

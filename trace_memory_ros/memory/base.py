@@ -166,6 +166,11 @@ class Memory(nn.Module):
         """a: width of the readout's address; 0 where the mechanism has none."""
         return 0
 
+    @property
+    def reach(self) -> int | None:
+        """How many of the newest writes what is read may depend on; None where it may depend on all."""
+        return None
+
     def initial_state(self, batch: int) -> State:
         """State before the first tick, for `batch` episodes."""
         raise NotImplementedError

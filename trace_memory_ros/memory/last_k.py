@@ -44,6 +44,11 @@ class LastKMemory(Memory):
         """k, whatever `dims.slots` says."""
         return self.config.frames
 
+    @property
+    def reach(self) -> int:
+        """k."""
+        return self.config.frames
+
     def initial_state(self, batch: int) -> State:
         """No contents yet, `(B, k, d_e)`, and whether there is any, `(B, k)`."""
         frames = self.config.frames

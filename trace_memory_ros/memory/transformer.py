@@ -100,6 +100,11 @@ class TransformerMemory(Memory):
         """The window n."""
         return self.settings.window
 
+    @property
+    def reach(self) -> int:
+        """n, and n - 1 more for each further layer: an entry's keys were made from those before it."""
+        return self.settings.window + (self.settings.layers - 1) * (self.settings.window - 1)
+
     def initial_state(self, batch: int) -> State:
         """An empty ring."""
         size = (1 + 2 * self.settings.layers) * self.dims.width

@@ -214,6 +214,26 @@ def test_later_writes_change_nothing_where_delays_are_said_not_to_matter(memory:
     assert_close(memory.read(asked, early), memory.read(asked, late))
 
 
+def test_what_is_read_depends_on_writes_as_far_back_as_is_said(memory: Memory, inputs: Inputs) -> None:
+    if memory.reach is None:
+        pytest.skip("on all of them")
+    memory.double()
+    steps = memory.reach + 1
+    xs = inputs(1, steps, dtype=torch.float64)
+    asked, start, written = xs.at(0), memory.initial_state(1), torch.ones(1, steps, dtype=torch.bool)
+
+    def read(content: Tensor) -> Readout:
+        _, state, _ = memory.scan(memory.embed(xs._replace(content=content)), start, written)
+        return memory.read(asked, state)
+
+    first, second = torch.zeros(2, 1, steps, 1, dtype=torch.float64)
+    first[:, 0], second[:, 1] = 10.0, 10.0
+    plain, beyond, within = (read(xs.content + change) for change in (0.0, first, second))
+    assert_close(beyond, plain)
+    with pytest.raises(AssertionError):
+        assert_close(within, plain, atol=0.0)
+
+
 def test_the_state_follows_the_weights_precision(memory: Memory, inputs: Inputs) -> None:
     memory.double()
     readout, state, _ = memory(

@@ -214,6 +214,14 @@ class BatchBuilder:
         writes = [self._due(episode, factor) for episode, factor in zip(episodes, factors, strict=True)]
         return _longest(*self._scanned(writes, self._orders(episodes, writes, delays)))
 
+    def within(self, reach: int | None) -> bool:
+        """Whether a memory of that `Memory.reach` may tell how an episode began, of the median one after its delay."""
+        if reach is None or self.delay <= 1.0:
+            return True
+        writes = [self._due(episode, 1.0) for episode in self.data.episodes]
+        steps = [len(order) for order in self._orders(self.data.episodes, writes, ())]
+        return bool(np.median(steps) <= reach)
+
     def _scanned(
         self, writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]
     ) -> tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.int64]]]:

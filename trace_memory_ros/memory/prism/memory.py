@@ -91,6 +91,11 @@ class PrismMemory(Memory):
         """N = n."""
         return self.settings.window
 
+    @property
+    def reach(self) -> int:
+        """n, and n - 1 more for each layer: an entry's output was made from those before it."""
+        return self.settings.window + self.settings.layers * (self.settings.window - 1)
+
     def initial_state(self, batch: int) -> State:
         """An empty ring: keys and values `(B, L, n, w)`, outputs `(B, n, w)`, cursor `(B, 2)`, all zero."""
         return tuple(self.encoder.empty(batch, self._origin))
