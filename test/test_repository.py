@@ -116,6 +116,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == set()
 
 
+def test_every_result_is_named_by_a_page() -> None:
+    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    results = [file.name for file in FILES if file.parent == ROOT / "docs" / "results"]
+    assert results and not [name for name in results if name not in told]
+
+
 def test_package_xml_agrees_with_the_code() -> None:
     package = ElementTree.parse(ROOT / "package.xml").getroot()
     assert package.findtext("name") == trace_memory_ros.__name__
