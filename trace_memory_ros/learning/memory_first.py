@@ -272,7 +272,7 @@ class _Attempt:
                 if step % first.check_steps == 0:
                     mastered = self._check(stage, losses, built)
                     self.mastered_at = self.mastered_at or (step if mastered else None)
-                    if self.mastered_at and step >= self.mastered_at + settle:
+                    if step >= self._end(settle):
                         break
                     if self.keeper.due:
                         self.save()
@@ -284,10 +284,12 @@ class _Attempt:
 
     def _settling(self, step: int, settle: int) -> float:
         """Share of the stage's learning rate at a step: all of it, and falling to nothing in the steps that settle."""
-        end = self.stages[self.stage].steps
-        if self.mastered_at is not None:
-            end = min(end, self.mastered_at + settle)
-        return min(settle, max(1, end + 1 - step)) / settle if settle else 1.0
+        return min(settle, max(1, self._end(settle) + 1 - step)) / settle if settle else 1.0
+
+    def _end(self, settle: int) -> int:
+        """Step with which the stage is over, as far as is known."""
+        steps = self.stages[self.stage].steps
+        return steps if self.mastered_at is None else min(steps, self.mastered_at + settle)
 
     def _descend(self, sampling: Sampling, built: Built, step: int) -> dict[str, float]:
         self.model.agent.memory.anneal((self.stage + step / self.stages[self.stage].steps) / len(self.stages))
