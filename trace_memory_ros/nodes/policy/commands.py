@@ -178,10 +178,9 @@ class CommandOutput:
         self._fault(COMMAND, self._late_text)
 
     def _send(self, answer: Answer) -> None:
-        why_none = answer.why_none
-        if answer.targets is not None and answer.place is not None:
-            why_none = self._act(answer, answer.targets, answer.place)
-        if why_none:
+        if answer.targets is None or answer.place is None:
+            self._hold(answer, answer.why_none)
+        elif why_none := self._act(answer, answer.targets, answer.place):
             self._hold(answer, why_none)
 
     def _act(self, answer: Answer, targets: Values, place: Values) -> str:
