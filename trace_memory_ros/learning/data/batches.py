@@ -218,9 +218,7 @@ class BatchBuilder:
         """Whether a memory of that `Memory.reach` may tell how an episode began, of the median one after its delay."""
         if reach is None or self.delay <= 1.0:
             return True
-        writes = [self._due(episode, 1.0) for episode in self.data.episodes]
-        steps = [len(order) for order in self._orders(self.data.episodes, writes, ())]
-        return bool(np.median(steps) <= reach)
+        return bool(np.median([self.longest([i], [1.0], ())[1] for i in range(len(self.data.episodes))]) <= reach)
 
     def _scanned(
         self, writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]]
@@ -287,10 +285,10 @@ class BatchBuilder:
         self, writes: Sequence[NDArray[np.int64]], orders: Sequence[NDArray[np.int64]], longest: tuple[int, int]
     ) -> Tensor | None:
         """`EpisodeBatch.order`."""
-        once = all(len(w) == len(o) for w, o in zip(writes, orders, strict=True))
-        if once and longest[0] == longest[1]:
+        if longest[0] == longest[1] and all(len(w) == len(o) for w, o in zip(writes, orders, strict=True)):
             return None
-        return torch.from_numpy(np.stack([_ended(order, longest[1]) for order in orders]))
+        ended = [np.pad(order, (0, longest[1] - len(order)), constant_values=-1) for order in orders]
+        return torch.from_numpy(np.stack(ended))
 
     def _evidence(
         self,
@@ -371,10 +369,6 @@ def _newest(writes: NDArray[np.int64], order: NDArray[np.int64], reads: NDArray[
     steps = np.zeros(len(writes), dtype=np.int64)
     np.maximum.at(steps, order, np.arange(len(order)))
     return np.where(newest < 0, newest, steps[newest])
-
-
-def _ended(order: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
-    return np.pad(order, (0, longest - len(order)), constant_values=-1)
 
 
 def _no_pictures(ticks: NDArray[np.int64]) -> Tensor:
