@@ -29,6 +29,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """A parser of whole numbers from 0."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0")
+    return int(text)
+
+
 def add_names(parser: argparse.ArgumentParser, flag: str, known: Iterable[str], what: str) -> None:
     """Add an option that takes some of the `known` names, by default all."""
     choices = tuple(known)

@@ -60,6 +60,7 @@ def run(
     tasks: tuple[str, ...],
     memories: tuple[str, ...],
     seeds: int,
+    first_seed: int,
     episodes: int,
     workers: int,
     report: bool,
@@ -70,9 +71,11 @@ def run(
     quick: one task, one seed, few steps and episodes.
     """
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "successes", recipe_of, variants, WRITES)
+    grid = WorldPlan(
+        out_dir, tasks, rows, range(first_seed, first_seed + seeds), episodes, "successes", recipe_of, variants, WRITES
+    )
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 5, "successes", quick_recipe, variants, WRITES)
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, (0,), 5, "successes", quick_recipe, variants, WRITES)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
     figures = worlds.figures_of(grid, {})

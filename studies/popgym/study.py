@@ -62,6 +62,7 @@ def run(
     environments: tuple[str, ...],
     memories: tuple[str, ...],
     seeds: int,
+    first_seed: int,
     episodes: int,
     workers: int,
     report: bool,
@@ -73,9 +74,9 @@ def run(
     """
     tasks = tuple(dict.fromkeys(task for name in environments for task in TASKS.get(name, (name,))))
     rows = worlds.trained(memories)
-    grid = WorldPlan(out_dir, tasks, rows, seeds, episodes, "returns", recipe_of)
+    grid = WorldPlan(out_dir, tasks, rows, range(first_seed, first_seed + seeds), episodes, "returns", recipe_of)
     if quick:
-        grid = WorldPlan(out_dir, QUICK_TASKS, rows, 1, 20, "returns", quick_recipe)
+        grid = WorldPlan(out_dir, QUICK_TASKS, rows, (0,), 20, "returns", quick_recipe)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
     figures = worlds.figures_of(grid, GROUPS)

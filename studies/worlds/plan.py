@@ -29,7 +29,7 @@ from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.measure.workers import do_all
 
 SCHEMA = 1
-FIRST_SEED = 1_000_000
+FIRST_JUDGED = 1_000_000
 """Of the episodes that are judged; those of the teacher's lessons begin at 0."""
 TEACHER = "teacher"
 """The row that everything is measured beside."""
@@ -60,14 +60,14 @@ class WorldPlan:
     """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task, a function
     of a module where there are several workers.
 
-    variants: of a task by name, as the world calls them; the first is learned, all are played. writes: see
-    `WorldPolicy`.
+    seeds: of trainings; the teacher has none. variants: of a task by name, as the world calls them; the first is
+    learned, all are played. writes: see `WorldPolicy`.
     """
 
     out_dir: Path
     tasks: tuple[str, ...]
     rows: tuple[str, ...]
-    seeds: int
+    seeds: Sequence[int]
     episodes: int
     score: str
     recipe_of: Callable[[str], Imitation] = _usual
@@ -76,13 +76,12 @@ class WorldPlan:
 
     def jobs(self) -> list[Job]:
         """All trainings: whole seeds first, and whole tasks of them, so that a task's rows can be compared."""
-        rows = (TEACHER, *self.rows)
         return [
-            Job(task, row, seed)
-            for seed in range(self.seeds)
+            Job(task, row, 0 if row == TEACHER else seed)
+            for seed in self.seeds
             for task in self.tasks
-            for row in rows
-            if row != TEACHER or seed == 0
+            for row in (TEACHER, *self.rows)
+            if row != TEACHER or seed == self.seeds[0]
         ]
 
     def settings(self, job: Job) -> Figures:
@@ -109,6 +108,7 @@ def add_options(parser: argparse.ArgumentParser, name: str, memories: tuple[str,
     options.add_names(parser, "--memories", (*ROWS, TEACHER), "rows beside the teacher, or that one alone")
     parser.set_defaults(memories=memories)
     options.add_counts(parser, seeds=(1, "training seeds"), episodes=(episodes, "closed-loop episodes a training"))
+    parser.add_argument("--first-seed", type=options.whole, default=0, help="of the training seeds (default: 0)")
     options.add_workers(parser)
     parser.add_argument("--report", action="store_true", help="train and play nothing, tabulate what is there")
     parser.add_argument(
@@ -164,7 +164,7 @@ def _measured(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], 
 
 
 def _teacher(plan: WorldPlan, world: World, job: Job) -> Figures:
-    seeds = range(FIRST_SEED, FIRST_SEED + plan.episodes)
+    seeds = range(FIRST_JUDGED, FIRST_JUDGED + plan.episodes)
     scores = _scores({name: world.judge(task, seeds)[plan.score] for name, task in plan.variants(job.task).items()})
     return {**scores, "words": world.describe(_learned(plan, job.task)).teacher}
 
@@ -181,7 +181,7 @@ def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: 
     policy = WorldPolicy(ROWS[job.row], words, lessons(job.task), plan.writes)
     progress = imitate(policy, lessons(job.task), plan.recipe_of(job.task), job.seed)
     learned = time.process_time()
-    seeds = range(FIRST_SEED, FIRST_SEED + plan.episodes)
+    seeds = range(FIRST_JUDGED, FIRST_JUDGED + plan.episodes)
     return {
         **_scores({n: getattr(play(policy, world, t, seeds), plan.score) for n, t in plan.variants(job.task).items()}),
         **progress._asdict(),
@@ -198,9 +198,10 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
     begun = [task for task, found in tasks.items() if set(found["rows"]) != {TEACHER}]
     inside = {group: [task for task in members if task in begun] for group, members in groups.items()}
     return {
+        "seeds": list(plan.seeds),
         "episodes_per_seed": plan.episodes,
         "score": plan.score,
-        "first_seed_of_judged_episodes": FIRST_SEED,
+        "first_seed_of_judged_episodes": FIRST_JUDGED,
         "tasks": tasks,
         "means": {group: _together(tasks, chosen, 1 / len(chosen)) for group, chosen in inside.items() if chosen},
         "sum": _together(tasks, begun, 1.0),
@@ -218,13 +219,14 @@ def _task(plan: WorldPlan, task: str) -> Figures:
 
 
 def _seeds(plan: WorldPlan, task: str, row: str) -> list[Figures]:
-    return [found for seed in range(plan.seeds) if (found := plan.found(Job(task, row, seed)))]
+    seeds = (0,) if row == TEACHER else plan.seeds
+    return [found for seed in seeds if (found := plan.found(Job(task, row, seed)))]
 
 
 def _chosen(plan: WorldPlan, task: str) -> list[tuple[str, Figures]]:
     """Of each seed with all candidates of `auto`, which is taken by the imitation losses, and its figures."""
     found = []
-    for seed in range(plan.seeds):
+    for seed in plan.seeds:
         candidates = [plan.found(Job(task, row, seed)) for row in LADDER if row in plan.rows]
         there = [one for one in candidates if one is not None]
         if len(there) == len(LADDER):

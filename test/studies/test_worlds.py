@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,7 +173,7 @@ def test_a_number_that_is_not_shown_stays_zero() -> None:
 
 
 def plan_of(folder: Path) -> WorldPlan:
-    return WorldPlan(folder, ("RepeatFirstEasy", "AutoencodeEasy"), ("none", "gru"), 2, 2, "returns")
+    return WorldPlan(folder, ("RepeatFirstEasy", "AutoencodeEasy"), ("none", "gru"), (0, 1), 2, "returns")
 
 
 def test_sums_leave_out_rows_that_lack_a_task(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_sums_leave_out_rows_that_lack_a_task(tmp_path: Path) -> None:
 
 
 def test_auto_is_the_simplest_that_imitates_nearly_as_well_by_task_and_seed(tmp_path: Path) -> None:
-    grid = WorldPlan(tmp_path, ("RepeatFirstEasy", "AutoencodeEasy"), LADDER, 2, 2, "returns")
+    grid = WorldPlan(tmp_path, ("RepeatFirstEasy", "AutoencodeEasy"), LADDER, (0, 1), 2, "returns")
     losses = {"none": 1.0, "first_frame": 0.9, "gru+gate": 0.5, "gru": 0.2, "gru+cache": 0.19}
     scores = {"teacher": 1.0, "none": 0.0, "first_frame": 0.1, "gru+gate": 0.3, "gru": 0.8, "gru+cache": 0.5}
     for job in grid.jobs():
@@ -204,8 +205,22 @@ def test_auto_is_the_simplest_that_imitates_nearly_as_well_by_task_and_seed(tmp_
     assert "auto" not in second
 
 
+def test_a_later_seed_stands_alone(tmp_path: Path) -> None:
+    grid = replace(plan_of(tmp_path), seeds=(2,))
+    for job in grid.jobs():
+        scores = [1.0, 1.0] if job.row == "teacher" else [0.0, 0.5]
+        Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": scores, "words": "all"})
+    assert {(job.row, job.seed) for job in grid.jobs()} == {("teacher", 0), ("none", 2), ("gru", 2)}
+    figures = worlds.figures_of(grid, {})
+    sums = {row: cell["score"] for row, cell in figures["sum"]["rows"].items()}
+    assert sums == {"teacher": 2.0, "none": 0.5, "gru": 0.5}
+    assert figures["seeds"] == [2]
+    earlier = worlds.figures_of(plan_of(tmp_path), {})["tasks"].values()
+    assert {row for task in earlier for row in task["rows"]} == {"teacher"}
+
+
 def test_a_loss_that_became_no_number_is_none(tmp_path: Path) -> None:
-    grid = WorldPlan(tmp_path, ("reach",), ("gru",), 1, 2, "returns")
+    grid = WorldPlan(tmp_path, ("reach",), ("gru",), (0,), 2, "returns")
     for job in grid.jobs():
         kept = {"scores": [0.5, 0.5], "words": "all", "loss": float("nan")}
         Store(grid.folder(job)).write("figures", grid.settings(job), kept)
@@ -214,7 +229,7 @@ def test_a_loss_that_became_no_number_is_none(tmp_path: Path) -> None:
 
 
 def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:
-    grid = WorldPlan(tmp_path, ("reach",), ("gru",), 1, 20, "successes")
+    grid = WorldPlan(tmp_path, ("reach",), ("gru",), (0,), 20, "successes")
     for job in grid.jobs():
         Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": [1.0] * 20, "words": "all"})
     low, high = worlds.figures_of(grid, {})["tasks"]["reach"]["rows"]["gru"]["ci95"]
@@ -224,9 +239,9 @@ def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:
 def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Path) -> None:
     grid, job = plan_of(tmp_path), Job("RepeatFirstEasy", "gru", 0)
     others = (
-        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 3, "returns"),
-        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 2, "returns", lambda task: Imitation(steps=7)),
-        WorldPlan(tmp_path, grid.tasks, grid.rows, 2, 2, "returns", variants=lambda task: {"a": task, "b": task}),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 3, "returns"),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 2, "returns", lambda task: Imitation(steps=7)),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 2, "returns", variants=lambda task: {"a": task, "b": task}),
     )
     assert len({grid.folder(job), *(other.folder(job) for other in others)}) == 4
     assert len({grid.folder(each) for each in grid.jobs()}) == len(grid.jobs()) == 2 * (1 + 2 * 2)
@@ -240,7 +255,7 @@ def test_workers_find_what_one_process_finds(tmp_path: Path, monkeypatch: pytest
     found = []
     for workers in (1, 2):
         folder = tmp_path / str(workers)
-        grid = WorldPlan(folder, ("hall", "cave"), ("none", "gru"), 2, 3, "returns", short_imitation)
+        grid = WorldPlan(folder, ("hall", "cave"), ("none", "gru"), (0, 1), 3, "returns", short_imitation)
         assert worlds.skipped(grid, Path(), Path(), "echo", workers) is None
         figures = worlds.figures_of(grid, {})
         assert figures["sum"]["rows"]["gru"]["score"] > 1.5 and figures["sum"]["rows"]["teacher"]["score"] == 2.0
@@ -253,7 +268,7 @@ def test_workers_find_what_one_process_finds(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_world_that_does_not_answer_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(worlds, "interpreter", lambda *_: Path("/bin/true"))
-    grid = WorldPlan(tmp_path, ("hall", "cave"), ("none",), 1, 3, "returns", short_imitation)
+    grid = WorldPlan(tmp_path, ("hall", "cave"), ("none",), (0,), 3, "returns", short_imitation)
     figures = worlds.skipped(grid, Path(), Path(), "echo", workers)
     assert figures is not None and "echo ended with 0" in figures["skipped"]
 
@@ -261,7 +276,9 @@ def test_a_world_that_does_not_answer_is_skipped(tmp_path: Path, monkeypatch: py
 def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where a folder should be")
     call = {"environments": ("diagnostic",), "memories": ("gru",), "report": False}
-    figures = study.run(tmp_path, True, seeds=1, episodes=1, workers=1, **call, packages=tmp_path / "taken" / "popgym")
+    figures = study.run(
+        tmp_path, True, seeds=1, first_seed=0, episodes=1, workers=1, **call, packages=tmp_path / "taken" / "popgym"
+    )
     (line,) = study.tables(figures)
     assert "python -m venv failed" in line and str(tmp_path / "taken") in line
 
