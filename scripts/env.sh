@@ -16,10 +16,18 @@ fi
 # The checkout's Python comes before the installed copy, so that an edit needs no build.
 export PYTHONPATH="$trace_memory_root${PYTHONPATH:+:$PYTHONPATH}"
 
-# A GPU-less renderer, loopback discovery, and a transport that carries camera images without losing any.
+# A renderer without a GPU, and messages within this machine (config/network/loopback.xml says why not LOCALHOST).
 export MUJOCO_GL="${MUJOCO_GL:-egl}"
-export ROS_AUTOMATIC_DISCOVERY_RANGE="${ROS_AUTOMATIC_DISCOVERY_RANGE:-LOCALHOST}"
-export FASTDDS_BUILTIN_TRANSPORTS="${FASTDDS_BUILTIN_TRANSPORTS:-LARGE_DATA}"
+if [ -z "${ROS_AUTOMATIC_DISCOVERY_RANGE:-}${FASTDDS_DEFAULT_PROFILES_FILE:-}${FASTRTPS_DEFAULT_PROFILES_FILE:-}" ]; then
+  case "${RMW_IMPLEMENTATION:-rmw_fastrtps_cpp}" in
+    *fastrtps*)
+      export ROS_AUTOMATIC_DISCOVERY_RANGE=SYSTEM_DEFAULT
+      export FASTDDS_DEFAULT_PROFILES_FILE="$trace_memory_root/config/network/loopback.xml"
+      export FASTRTPS_DEFAULT_PROFILES_FILE="$FASTDDS_DEFAULT_PROFILES_FILE"
+      ;;
+    *) export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST ;;
+  esac
+fi
 # Each process is small; four of them with a thread per core each only wait for one another.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 unset trace_memory_root

@@ -1,19 +1,20 @@
 """Every run talks to itself alone: a ROS domain of its own on the loopback, whatever the shell around it says."""
 
 import os
+from contextlib import suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trace_memory_ros.nodes.domains import DomainClaim
+from trace_memory_ros.nodes.transport import private_environment
 
 # Held until this process ends, so that no other run of the tests or of the demo takes it meanwhile.
 DOMAIN = DomainClaim()
-os.environ["ROS_DOMAIN_ID"] = str(DOMAIN.id)
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "LARGE_DATA"
+os.environ.update(private_environment(DOMAIN.id))
 os.environ.setdefault("MUJOCO_GL", "egl")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Folders whose session fixtures start node processes or install packages: dear, so made once.
 TOGETHER = ("test/nodes/", "test/installed/")
@@ -49,10 +50,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run in which too many tests needed a second try."""
+    """Free what killed nodes left, and fail a run in which too many tests needed a second try."""
+    free_shared_memory()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and len(reporter.stats.get("rerun", ())) > AGAIN_AT_MOST:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def free_shared_memory() -> None:
+    """Remove Fast DDS's segments whose processes are gone, 3 MiB each: a living one holds the lock beside it."""
+    for lock in Path("/dev/shm").glob("fastdds_????????????????_el"):
+        with lock.open("rb") as file, suppress(BlockingIOError):
+            flock(file, LOCK_EX | LOCK_NB)
+            lock.with_name(lock.name.removesuffix("_el")).unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -21,7 +21,8 @@ from studies.faults.trial import Row, Trial
 from studies.grid import Figures
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeFailed, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed
+from trace_memory_ros.nodes.transport import leave_loopback, open_environment, private_environment
 
 ROWS = {
     row.name: row
@@ -110,8 +111,8 @@ def main(name: str, folder: Path) -> None:
     row = ROWS[name]
     with DomainClaim() as domain:
         transports = (row.bench or Setting()).transports
-        wide = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "FASTDDS_BUILTIN_TRANSPORTS": transports}
-        environment = {**private_environment(domain), **wide}
+        environment = open_environment(domain, transports)
+        leave_loopback()
         os.environ.update(environment)
         prefixes = {MEMORY: inside(THERE)}
         with row.link() as link, Bench(folder, domain, environment, row.bench, prefixes) as bench:

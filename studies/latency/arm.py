@@ -13,8 +13,9 @@ from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, realtime_cells
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.nodes.domains import DomainClaim
-from trace_memory_ros.nodes.processes import NodeGroup, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup
 from trace_memory_ros.nodes.scheduling import first_in_first_out
+from trace_memory_ros.nodes.transport import private_environment
 
 MEMORY = "gru"
 READY_S = 120.0

@@ -19,7 +19,8 @@ from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
-from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, ParameterValue, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, ParameterValue
+from trace_memory_ros.nodes.transport import private_environment
 
 RATES_HZ = {EYE: 30.0, WRIST: 30.0, ENCODERS: 125.0, JAW: 20.0}
 HEIGHT, WIDTH = 480, 640

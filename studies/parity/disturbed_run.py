@@ -22,7 +22,8 @@ from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.bag_writer import BagTopic, BagWriter, header_stamp_ns, subscribe_raw
 from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
-from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.observation.alignment import HoldAligner
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.checkpoint import load

@@ -20,7 +20,8 @@ from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.message_classes import message_class
 from trace_memory_ros.nodes.node_client import EpisodeFailed, NodeClient
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.replay.bag_replay import Replay
 from trace_memory_ros.replay.output_bag import replay_to_bag
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime

@@ -28,14 +28,8 @@ from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.health import RECENT_S
 from trace_memory_ros.nodes.node_client import NodeClient
-from trace_memory_ros.nodes.processes import (
-    READY,
-    NodeGroup,
-    NodeProcess,
-    NodeSpec,
-    ParameterValue,
-    private_environment,
-)
+from trace_memory_ros.nodes.processes import READY, NodeGroup, NodeProcess, NodeSpec, ParameterValue
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC
 
 MARKERS = "marker_node"

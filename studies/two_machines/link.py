@@ -22,7 +22,8 @@ from studies.faults.trial import Trial
 from studies.grid import Figures
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeFailed, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed
+from trace_memory_ros.nodes.transport import large_data, leave_loopback, open_environment
 
 PEERS = "ROS_STATIC_PEERS"
 OWN = (PEERS, "ROS_DOMAIN_ID")
@@ -63,7 +64,8 @@ def measured(name: str, folder: Path, seconds: float) -> Figures:
             subprocess.run(inside(space, "ip", "route", "delete", "224.0.0.0/4", "dev", LINK), check=True)
     with DomainClaim() as domain:
         own = {PEERS: IP[THERE]} if way.peers else {}
-        environment = {**private_environment(domain), **way.variables, **own}
+        environment = {**open_environment(domain, large_data()), **way.variables, **own}
+        leave_loopback()
         os.environ.update(environment)
         with Bench(folder, domain, environment, None, {POLICY: inside(THERE)}) as bench:
             return _counted(bench, {PEERS: IP[HERE]} if way.peers else {}, seconds)

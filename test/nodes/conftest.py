@@ -11,7 +11,8 @@ from fixtures import tiny_checkpoint
 from nodes.robot import Robot
 
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 READY_S = 120.0
 

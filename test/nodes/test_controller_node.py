@@ -15,7 +15,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import NodeClient
-from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 JOINTS = ["lift", "swing"]
 ROBOT = {

@@ -18,7 +18,7 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes.doctor.heard import Endpoint, Seen, TopicSeen
 from trace_memory_ros.nodes.doctor.judge import Row, judged, table
 from trace_memory_ros.nodes.memory.findings import Level
-from trace_memory_ros.nodes.processes import private_environment
+from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, private_environment
 from trace_memory_ros.runtime.actions import ActionConfig
 
 MS = 1_000_000
@@ -135,6 +135,40 @@ def test_clocks_controllers_and_doubles_are_judged() -> None:
     assert wrong(with_stream("overhead", deaf), "reliable")[0].remedy == "set reliability: best_effort"
     alone = replace(well, topics={}, transport={"RMW_IMPLEMENTATION": "rmw_fastrtps_cpp"})
     assert {row.part for row in wrong(alone)} == {"graph", "images"}
+
+
+FAST = "rmw_fastrtps_cpp"
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "remedy"),
+    [
+        ({}, "its own transports", "='LARGE_DATA', for every process"),
+        ({"ROS_DISTRO": "jazzy"}, "its own transports", "='LARGE_DATA?sockets_size=4MB', for"),
+        ({RANGE: "LOCALHOST", BUILTIN: "LARGE_DATA"}, "LOCALHOST leaves Fast DDS 512 kB", "unset it and set"),
+        (
+            {"ROS_DISTRO": "jazzy", BUILTIN: "LARGE_DATA"},
+            "gives LARGE_DATA 512 kB",
+            "sockets_size=4MB",
+        ),
+    ],
+)
+def test_too_little_room_for_pictures_is_named(given: dict[str, str], found: str, remedy: str) -> None:
+    (row,) = wrong(replace(healthy(), transport={"RMW_IMPLEMENTATION": FAST, **given}))
+    assert row.level is Level.WARN and found in row.found and remedy in row.remedy
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {BUILTIN: "LARGE_DATA"},
+        {BUILTIN: "LARGE_DATA?sockets_size=4MB", "ROS_DISTRO": "jazzy"},
+        {RANGE: "SYSTEM_DEFAULT", PROFILES[0]: "loopback.xml"},
+        {"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp", RANGE: "LOCALHOST"},
+    ],
+)
+def test_enough_room_for_pictures_is_nothing_wrong(given: dict[str, str]) -> None:
+    assert wrong(replace(healthy(), transport={"RMW_IMPLEMENTATION": FAST, **given})) == []
 
 
 @pytest.mark.timeout(200)

@@ -17,7 +17,8 @@ from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import NodeClient
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.observation.config import default_arm
 
 MS = 1_000_000

@@ -11,7 +11,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 
 from trace_memory_ros.nodes.node_client import NodeClient
-from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 HANGING = """
 import ctypes

@@ -13,7 +13,8 @@ from fixtures import damage
 
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 PATIENCE_S = 120.0
 

@@ -19,7 +19,8 @@ from trajectory_msgs.msg import JointTrajectory
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 WARN, ERROR = 1, 2
 LIMIT_NS = SECOND_NS // 2

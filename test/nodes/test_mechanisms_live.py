@@ -14,7 +14,8 @@ from nodes.robot import Robot
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import Memory
 from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
-from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.model import MemoryModel
 

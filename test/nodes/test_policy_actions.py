@@ -22,7 +22,8 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes import conversion, qos
 from trace_memory_ros.nodes.message_classes import fill, message_class
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.condition import ConditionStatus
 

@@ -19,7 +19,8 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.checkpoint import PolicyConfig

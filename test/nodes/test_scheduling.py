@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 PRIORITY = 7
 

@@ -15,7 +15,8 @@ from safetensors.numpy import load_file
 
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.memory.snapshot_file import HEAD
-from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 NODE = "survivor/memory_node"
 TOPICS = (*(f"camera/{camera}/image_raw" for camera in CAMERAS), "joint_states")

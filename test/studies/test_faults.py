@@ -18,7 +18,7 @@ from studies.faults.robot import HEADERS_ONLY, OBSERVATION, pose
 from studies.faults.running import MET, ROWS, Runner
 from studies.faults.study import QUICK
 from studies.faults.watch import Command, Condition
-from trace_memory_ros.nodes.processes import private_environment
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 MS = 1_000_000

@@ -41,6 +41,7 @@ from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
 from trace_memory_ros.nodes.parameters import specs
 from trace_memory_ros.nodes.parent import PARENT
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.transport import BUILTIN, large_data
 
 PACKAGE = "trace_memory_ros"
 KNOWN = {
@@ -71,12 +72,11 @@ def _declared(one: Argument) -> DeclareLaunchArgument:
 def surroundings() -> list[SetEnvironmentVariable]:
     """What every process of a launch is told.
 
-    Three cameras lose most of their images on the default shared-memory transport, so that another is taken; and each
-    node ends when the launch is gone, however it went.
+    Raw pictures are lost on Fast DDS's default transports, so that others are taken; and each node ends when the launch
+    is gone, however it went.
     """
-    name = "FASTDDS_BUILTIN_TRANSPORTS"
     return [
-        SetEnvironmentVariable(name, EnvironmentVariable(name, default_value="LARGE_DATA")),
+        SetEnvironmentVariable(BUILTIN, EnvironmentVariable(BUILTIN, default_value=large_data())),
         SetEnvironmentVariable(PARENT, str(os.getpid())),
     ]
 

@@ -208,16 +208,3 @@ class NodeGroup:
                 process._process.send_signal(signal.SIGINT)
         for process in self.processes.values():
             process.stop()
-
-
-def private_environment(domain_id: int) -> dict[str, str]:
-    """Variables that keep a group of nodes, and whoever talks to them, apart from all other ROS traffic.
-
-    Loopback discovery, a transport that carries images without loss, one compute thread per process.
-    """
-    return {
-        "ROS_DOMAIN_ID": str(domain_id),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "FASTDDS_BUILTIN_TRANSPORTS": "LARGE_DATA",
-        "OMP_NUM_THREADS": "1",
-    }

@@ -35,6 +35,15 @@ def message_files() -> list[Path]:
     )
 
 
+def shipped_file(path: str) -> Path:
+    """A shipped file by a path such as `config/memory_node.yaml`. Raises `ValueError` naming all places."""
+    places = [folder / path for folder in share_folders()]
+    for place in places:
+        if place.is_file():
+            return place
+    raise ValueError(f"{' and '.join(map(str, places))} are no files: install {PACKAGE} again, by pip or by colcon")
+
+
 def find_checkpoint(name: str) -> Path:
     """The folder of a checkpoint given by path or shipped name. Raises `ValueError` naming where it was looked for."""
     if not name:

@@ -18,7 +18,8 @@ from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.bag_writer import BagWriter
 from trace_memory_ros.nodes.launch_plan import DemoCell, demo_nodes
 from trace_memory_ros.nodes.node_client import EpisodeFailed
-from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec, private_environment
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 
 WATCH_PERIOD_S = 0.25
 STALL_S = 60.0

@@ -14,7 +14,7 @@ from trace_memory_ros.arm.demo.cell import CellResult, DemoFailed, Stopped, Surr
 from trace_memory_ros.arm.demo.plan import CellPlan, DemoOptions, lockstep_cells, realtime_cells
 from trace_memory_ros.arm.demo.results import DemoResult, EpisodeResult
 from trace_memory_ros.nodes.domains import DomainClaim
-from trace_memory_ros.nodes.processes import private_environment
+from trace_memory_ros.nodes.transport import private_environment
 
 __all__ = ["DemoFailed", "DemoOptions", "DemoProgress", "run_demo"]
 

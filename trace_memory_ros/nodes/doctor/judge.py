@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from trace_memory_ros.nodes.doctor.heard import Seen, TopicSeen
 from trace_memory_ros.nodes.memory.findings import Level
+from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, large_data
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.message_fields import MS_NS
@@ -66,17 +67,26 @@ def _transport(seen: Seen, observation: ObservationConfig) -> Iterator[Row]:
             Level.ERROR,
             "no topic of any other node is seen",
             "start the robot's drivers; use their ROS_DOMAIN_ID and RMW_IMPLEMENTATION; for another machine set "
-            "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET, and open UDP 7400-7500 and multicast",
+            f"{RANGE}=SUBNET, and open UDP 7400-7500 and multicast",
         )
-    fast = "fastrtps" in seen.transport.get("RMW_IMPLEMENTATION", "")
-    own = seen.transport.get("FASTDDS_BUILTIN_TRANSPORTS") or seen.transport.get("FASTRTPS_DEFAULT_PROFILES_FILE")
-    if fast and observation.cameras and not own:
-        yield Row(
-            "images",
-            Level.WARN,
-            "Fast DDS with its own transports loses large images on a busy machine",
-            "set FASTDDS_BUILTIN_TRANSPORTS=LARGE_DATA for every process, drivers too",
-        )
+    if "fastrtps" in seen.transport.get("RMW_IMPLEMENTATION", ""):
+        yield from _pictures(seen.transport, observation)
+
+
+def _pictures(variables: Mapping[str, str], observation: ObservationConfig) -> Iterator[Row]:
+    """Whether Fast DDS has room for what cameras send: what does not fit is lost."""
+    wanted = f"set {BUILTIN}='{large_data(variables)}'"
+    raw = any(camera.transport == "raw" for camera in observation.cameras)
+    if raw and variables.get(RANGE) == "LOCALHOST":
+        found = f"{RANGE}=LOCALHOST leaves Fast DDS 512 kB to send by, and a larger raw picture is lost"
+        wanted = f"unset it and {wanted}, or see config/network/loopback.xml"
+    elif observation.cameras and not any(map(variables.get, (BUILTIN, *PROFILES))):
+        found = "Fast DDS with its own transports loses large images"
+    elif raw and variables.get(BUILTIN) == "LARGE_DATA" != large_data(variables):
+        found = "Jazzy's Fast DDS gives LARGE_DATA 512 kB to send by, and a larger raw picture is lost"
+    else:
+        return
+    yield Row("images", Level.WARN, found, f"{wanted}, for every process, drivers too")
 
 
 def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str) -> Iterator[Row]:
@@ -92,7 +102,7 @@ def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str
             Level.ERROR,
             f"{topic.name}: nothing came in {seen.seconds:g} s, though it has a publisher",
             "see whether the driver publishes (ros2 topic hz), and whether data pass between containers or machines: "
-            "FASTDDS_BUILTIN_TRANSPORTS=LARGE_DATA, or UDPv4 where shared memory is not shared",
+            f"{BUILTIN}='{large_data(seen.transport)}', or UDPv4 where shared memory is not shared",
         )
         return
     yield _rate(part, seen, stream, topic)
