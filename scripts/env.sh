@@ -22,8 +22,9 @@ if [ -z "${ROS_AUTOMATIC_DISCOVERY_RANGE:-}${FASTDDS_DEFAULT_PROFILES_FILE:-}${F
   case "${RMW_IMPLEMENTATION:-rmw_fastrtps_cpp}" in
     *fastrtps*)
       export ROS_AUTOMATIC_DISCOVERY_RANGE=SYSTEM_DEFAULT
-      export FASTDDS_DEFAULT_PROFILES_FILE="$trace_memory_root/config/network/loopback.xml"
-      export FASTRTPS_DEFAULT_PROFILES_FILE="$FASTDDS_DEFAULT_PROFILES_FILE"
+      if [ "${ROS_DISTRO:-}" = jazzy ]; then trace_memory_fast=FASTRTPS; else trace_memory_fast=FASTDDS; fi
+      export "${trace_memory_fast}_DEFAULT_PROFILES_FILE=$trace_memory_root/config/network/loopback.xml"
+      unset trace_memory_fast
       ;;
     *) export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST ;;
   esac

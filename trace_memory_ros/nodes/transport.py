@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from trace_memory_ros.runtime.shipped import shipped_file
 
+DISTRO, JAZZY = "ROS_DISTRO", "jazzy"
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 BUILTIN = "FASTDDS_BUILTIN_TRANSPORTS"
 PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")
-"""Of Fast DDS 3 and of 2; each reads its own."""
+"""Of Fast DDS 3 and of 2, as Jazzy has it; each reads its own."""
 
 
 def large_data(own: Mapping[str, str] = os.environ) -> str:
@@ -19,7 +20,7 @@ def large_data(own: Mapping[str, str] = os.environ) -> str:
     Fast DDS 2, as Jazzy has it, gives LARGE_DATA 512 kB of shared memory, Fast DDS 3.2 17 times as much; sockets_size
     asks for half of what is wanted.
     """
-    return "LARGE_DATA?sockets_size=4MB" if own.get("ROS_DISTRO") == "jazzy" else "LARGE_DATA"
+    return "LARGE_DATA?sockets_size=4MB" if own.get(DISTRO) == JAZZY else "LARGE_DATA"
 
 
 def loopback(own: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -29,7 +30,8 @@ def loopback(own: Mapping[str, str] = os.environ) -> dict[str, str]:
     """
     if "fastrtps" not in own.get("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"):
         return {RANGE: "LOCALHOST"}
-    return {RANGE: "SYSTEM_DEFAULT", **dict.fromkeys(PROFILES, str(shipped_file("config/network/loopback.xml")))}
+    profiles = PROFILES[1 if own.get(DISTRO) == JAZZY else 0]
+    return {RANGE: "SYSTEM_DEFAULT", profiles: str(shipped_file("config/network/loopback.xml"))}
 
 
 def private_environment(domain_id: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from rclpy.qos import ReliabilityPolicy
 
 from trace_memory_ros.nodes.doctor.heard import Endpoint, Listening, Seen, TopicSeen
 from trace_memory_ros.nodes.inputs import InputSubscriptions
-from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE
+from trace_memory_ros.nodes.transport import BUILTIN, DISTRO, PROFILES, RANGE
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -25,7 +25,7 @@ DISCOVERY_S = 6.0
 """Participants take some seconds to find one another; what is published meanwhile tells nothing."""
 VARIABLES = (
     "ROS_DOMAIN_ID",
-    "ROS_DISTRO",
+    DISTRO,
     RANGE,
     "ROS_STATIC_PEERS",
     BUILTIN,

@@ -1,0 +1,1 @@
+"""Whether raw pictures arrive over ROS 2's middleware."""
