@@ -83,6 +83,11 @@ def repeating() -> TopicSeen:
     return replace(seen, stamps_ns=[seen.stamps_ns[0]] * 2 + seen.stamps_ns[2:])
 
 
+def losing(came: int) -> TopicSeen:
+    whole = steady("overhead")
+    return replace(whole, arrivals_ns=whole.arrivals_ns[:came], stamps_ns=whole.stamps_ns[:came], lost=40)
+
+
 def of_wrong_content() -> TopicSeen:
     return replace(steady("overhead"), faults=Counter({"image encoding '8SC3' is unknown: set bgr8": 20}))
 
@@ -93,6 +98,8 @@ def of_wrong_content() -> TopicSeen:
         (TopicSeen("/camera/overhead/image_raw"), "nobody publishes it", "start the driver"),
         (of_another_type(), "trained on sensor_msgs/msg/Image", "remap"),
         (silent(), "nothing came in 2 s", "LARGE_DATA"),
+        (losing(0), "40 of 40 messages were lost on the way", "start its driver with FASTDDS_BUILTIN_TRANSPORTS="),
+        (losing(60), "40 of 100 messages were lost on the way", "start its driver with FASTDDS_BUILTIN_TRANSPORTS="),
         (by_two(), "2 publishers: /a, /b", "one node"),
         (steady("overhead", period_ms=1000), "up to 1000 ms between two", "stale after 250 ms"),
         (unstamped(), "60 of 60 messages are stamped 0", "fill header.stamp"),

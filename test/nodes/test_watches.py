@@ -81,6 +81,15 @@ def test_messages_that_the_middleware_lost_are_counted_and_named_for_a_while() -
     assert judged(one, 4_001)[0] == Level.OK
 
 
+def test_a_stream_of_which_all_was_lost_asks_for_room() -> None:
+    one = watch()
+    one.lost(1 * MS_NS, 30)
+    level, message = judged(one, 2)
+    assert level == Level.WARN and "30 messages" in message and "none came" in message
+    assert "start its driver with FASTDDS_BUILTIN_TRANSPORTS=" in message
+    assert judged(one, 3_001)[0] == Level.ERROR
+
+
 def test_a_stream_is_called_by_the_topic_that_it_comes_on() -> None:
     one = StreamWatch(CAMERA, CONFIG.period_ns, TIMEOUT_NS, "/cell/front")
     one.begin(0)

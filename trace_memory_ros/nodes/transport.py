@@ -23,6 +23,11 @@ def large_data(own: Mapping[str, str] = os.environ) -> str:
     return "LARGE_DATA?sockets_size=4MB" if own.get(DISTRO) == JAZZY else "LARGE_DATA"
 
 
+def room(own: Mapping[str, str] = os.environ) -> str:
+    """What helps where messages of a stream are lost on the way: a remedy in words."""
+    return f"start its driver with {BUILTIN}='{large_data(own)}', and without {RANGE}=LOCALHOST"
+
+
 def loopback(own: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that keep messages on this machine. own: the environment, which may name another middleware.
 

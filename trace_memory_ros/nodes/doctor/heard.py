@@ -31,7 +31,7 @@ class TopicSeen:
     """One topic. name: resolved. types: as the graph knows them.
 
     arrivals_ns, stamps_ns: of its messages, wall clock and header. faults: why contents could not be used, and how
-    often. shape: of the first message, in words.
+    often. shape: of the first message, in words. lost: messages that the middleware says it lost.
     """
 
     name: str
@@ -42,12 +42,14 @@ class TopicSeen:
     stamps_ns: list[int] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     shape: str = ""
+    lost: int = 0
 
     def clear(self) -> None:
         """Forget what was heard."""
         self.arrivals_ns.clear()
         self.stamps_ns.clear()
         self.faults.clear()
+        self.lost = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,10 @@ class Listening:
             except (InputError, ImageError) as error:
                 seen.faults[str(error)] += 1
         return Verdict.ACCEPTED
+
+    def lose(self, stream: str, count: int) -> None:
+        """The middleware lost messages."""
+        self._topics[stream].lost += count
 
     def note(self, stream: str, stamp_ns: int, arrival_ns: int) -> None:
         """A message of any stamp; arrival on the wall clock."""

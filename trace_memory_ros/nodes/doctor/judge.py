@@ -9,13 +9,15 @@ from statistics import median
 
 from trace_memory_ros.nodes.doctor.heard import Seen, TopicSeen
 from trace_memory_ros.nodes.memory.findings import Level
-from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, large_data
+from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, large_data, room
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.message_fields import MS_NS
 
 AHEAD_MS = 50.0
 """Stamps may lie ahead of this machine's clock by this much."""
+LOST_SHARE = 0.05
+"""A busy machine loses a message now and then; a driver without room loses most."""
 SHOWN_FAULTS = 2
 
 
@@ -96,7 +98,11 @@ def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str
         yield trouble
         return
     yield from _endpoints(part, topic, reliability)
-    if not topic.arrivals_ns:
+    came = len(topic.arrivals_ns)
+    if topic.lost > LOST_SHARE * (topic.lost + came):
+        found = f"{topic.name}: {topic.lost} of {topic.lost + came} messages were lost on the way"
+        yield Row(part, Level.WARN if came else Level.ERROR, found, room(seen.transport))
+    elif not came:
         yield Row(
             part,
             Level.ERROR,
@@ -104,6 +110,7 @@ def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str
             "see whether the driver publishes (ros2 topic hz), and whether data pass between containers or machines: "
             f"{BUILTIN}='{large_data(seen.transport)}', or UDPv4 where shared memory is not shared",
         )
+    if not came:
         return
     yield _rate(part, seen, stream, topic)
     yield from _stamps(part, seen, stream, topic)

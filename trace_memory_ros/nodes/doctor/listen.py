@@ -68,7 +68,7 @@ class _Doctor:
         self._conditions = TopicSeen(node.resolve_topic_name(CONDITION_TOPIC))
         self._listening = Listening(observation, self._streams)
         # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
-        InputSubscriptions(node, observation, "best_effort", self._listening, self._after)
+        InputSubscriptions(node, observation, "best_effort", self._listening, self._after, lost=self._listening.lose)
 
     def seen(self, seconds: float) -> Seen:
         executor = SingleThreadedExecutor(context=self._node.context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from trace_memory_ros.nodes.memory.findings import Finding, Level
+from trace_memory_ros.nodes.transport import room
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.stream_config import StreamConfig
 from trace_memory_ros.runtime.message_fields import MS_NS
@@ -84,8 +85,11 @@ class StreamWatch:
 
     def _judged(self, now_ns: int, publishers: int) -> tuple[Level, str]:
         name, topic = self.config.name, self._topic
+        lost = f"{name}: {self._lost} messages on {topic!r} were lost on the way"
         if not self._count:
             level = Level.WARN if now_ns - self._began_ns < self._timeout_ns else Level.ERROR
+            if self._lost:
+                return level, f"{lost}, and none came; {room()}"
             return level, f"{name}: no message on {topic!r} yet; {_remedy(publishers)}"
         if now_ns - self._newest_ns > self._silent_ns:
             text = f"{name}: no message on {topic!r} for over {self.config.stale_after_ms:g} ms"
@@ -100,7 +104,7 @@ class StreamWatch:
             return Level.WARN, self._repeats
         if now_ns - self._lost_ns < RECENT_NS:
             remedy = "set realtime_priority, lighten the network or the machine, or set reliability: reliable"
-            return Level.WARN, f"{name}: {self._lost} messages on {topic!r} were lost on the way; {remedy}"
+            return Level.WARN, f"{lost}; {room()}, {remedy}"
         return Level.OK, ""
 
     def _rate_hz(self, now_ns: int) -> float:
