@@ -46,7 +46,7 @@ WAYS: dict[str, dict[str, str]] = {
     "LARGE_DATA, room as on Jazzy": {RANGE: "SUBNET", BUILTIN: "LARGE_DATA?sockets_size=256KB"},
     "LARGE_DATA": {RANGE: "SUBNET", BUILTIN: "LARGE_DATA"},
     "LARGE_DATA?sockets_size=4MB": {RANGE: "SUBNET", BUILTIN: "LARGE_DATA?sockets_size=4MB"},
-    "config/network/loopback.xml": loopback({}),
+    "config/network/loopback.xml": loopback(),
 }
 """Variables of both processes. A `sockets_size` gives shared memory twice as much: 512 kB is what Fast DDS 2 has."""
 
@@ -72,7 +72,8 @@ def measured(variables: Mapping[str, str], case: Case, seconds: float, loops: in
     leave_loopback()
     cameras, size = str(case.cameras), [str(case.width), str(case.height), str(seconds)]
     with DomainClaim() as domain, busy(loops):
-        environment = {**os.environ, **variables, "ROS_DOMAIN_ID": str(domain)}
+        own = {name: value for name, value in os.environ.items() if name != BUILTIN}
+        environment = {**own, **variables, "ROS_DOMAIN_ID": str(domain)}
         with _end(environment, "hear", cameras) as ear, _end(environment, "send", cameras, *size) as eye:
             assert eye.stdout is not None
             sent = eye.stdout.readline().strip()
