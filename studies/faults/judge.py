@@ -40,7 +40,8 @@ def motion_faults(arm: list[Command], conditions: list[Condition]) -> list[str]:
         if not np.isfinite(one.values).all():
             faults.append("a command without all joints, or not finite")
         elif known and one.stamp_ns not in known and one.stamp_ns > min(known):
-            faults.append("a command of a tick that no condition was of")
+            after_ms = (one.stamp_ns - max(known)) / 1e6
+            faults.append(f"a command of a tick that no condition was of, {after_ms:.0f} ms after the newest")
         elif one.stamp_ns in good or not known or one.stamp_ns < min(known):
             off = _off(one)
             held = np.array_equal(one.values, last_values)

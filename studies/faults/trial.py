@@ -15,6 +15,7 @@ from trace_memory_ros.nodes.processes import NodeProcess
 
 PATIENCE_S = 25.0
 HEALTHY_S = 60.0
+CAUGHT_UP_S = 2.0
 STEADY = 6
 """Good conditions in a row, and commands, that make a robot healthy."""
 
@@ -137,7 +138,8 @@ class Trial:
         process.stop()
 
     def finish(self) -> dict[str, list[str]]:
-        """All columns, with what may never be."""
+        """All columns, with what may never be; first of all the conditions of what was commanded have to be heard."""
+        self.bench.play_until(self.watch.caught_up, CAUGHT_UP_S)
         for column, faults in judged(self.watch).items():
             self.found[column] += faults
         self.found[CRASH] += self.bench.dead()

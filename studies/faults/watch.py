@@ -106,6 +106,11 @@ class Watch:
         """The newest condition."""
         return self.conditions[-1] if self.conditions else None
 
+    def caught_up(self) -> bool:
+        """Whether no command is newer than the newest condition: two topics come in no order."""
+        conditions = (one.stamp_ns for one in self.conditions)
+        return max((one.stamp_ns for one in self.arm), default=0) <= max(conditions, default=0)
+
     def statuses(self, count: int) -> list[str]:
         """Statuses of the newest conditions."""
         return [one.status for one in self.conditions[-count:]]
