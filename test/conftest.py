@@ -1,6 +1,7 @@
 """Every run talks to itself alone: a ROS domain of its own on the loopback, whatever the shell around it says."""
 
 import os
+import time
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
@@ -23,6 +24,7 @@ FIRST = (*TOGETHER, "test/studies/", "test/cli/", "test/replay/", "test/arm/", "
 # Of thousands of tests one fails now and then, each time another, where processes talk over DDS on a busy machine: it
 # may run once more and is named. Where more of a run's tests than this needed it, something is broken.
 AGAIN_AT_MOST = 3
+YOUNG_S = 5.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,22 +50,29 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{len(again)} tests ran again, more than {AGAIN_AT_MOST}: the run fails")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Free what killed nodes left, and fail a run in which too many tests needed a second try."""
-    free_shared_memory()
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and len(reporter.stats.get("rerun", ())) > AGAIN_AT_MOST:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file that starts nodes, free what those that were killed left in shared memory."""
+    if item.nodeid.startswith(TOGETHER) and (nextitem is None or nextitem.path != item.path):
+        free_shared_memory()
 
 
 def free_shared_memory() -> None:
     """Remove Fast DDS's segments whose processes are gone, 3 MiB each: a living one holds the lock beside it."""
     for lock in Path("/dev/shm").glob("fastdds_????????????????_el"):
-        with lock.open("rb") as file, suppress(BlockingIOError):
-            flock(file, LOCK_EX | LOCK_NB)
-            lock.with_name(lock.name.removesuffix("_el")).unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
+        with suppress(FileNotFoundError, BlockingIOError), lock.open("rb") as file:
+            # One that was just made may not be locked yet.
+            if time.time() - os.fstat(file.fileno()).st_mtime > YOUNG_S:
+                flock(file, LOCK_EX | LOCK_NB)
+                lock.with_name(lock.name.removesuffix("_el")).unlink(missing_ok=True)
+                lock.unlink()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which too many tests needed a second try."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and len(reporter.stats.get("rerun", ())) > AGAIN_AT_MOST:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
