@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 from fixtures import damage
 
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
+from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
@@ -67,6 +69,18 @@ def test_autostart_with_a_damaged_checkpoint_ends_the_process(
         process.wait_ready(PATIENCE_S)
     assert "damaged, truncated or another model's" in process.log
     process.stop()
+
+
+def test_an_ended_node_leaves_no_shared_memory(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    spec = NodeSpec("memory_node", {"checkpoint": str(checkpoints["trace"]), "autostart": True})
+    with DomainClaim() as domain:
+        process = NodeProcess(spec, tmp_path, private_environment(domain))
+        process.wait_ready(PATIENCE_S)
+        words = Path(f"/proc/{process.pid}/maps").read_text().split()
+        segments = {Path(word) for word in words if re.fullmatch(r"/dev/shm/fastdds_[0-9a-f]{16}", word)}
+        assert segments and all(segment.exists() for segment in segments)
+        assert process.stop() == 0
+    assert not [segment for segment in segments if segment.exists()]
 
 
 def test_nodes_end_when_their_starter_is_killed(tmp_path: Path, domain_id: int) -> None:

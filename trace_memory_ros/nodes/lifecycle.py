@@ -147,6 +147,11 @@ class ManagedNode(LifecycleNode):
         except PermissionError as error:
             self.get_logger().warning(str(error))
 
+    def destroy_node(self) -> None:
+        """Release all: rclpy keeps the lifecycle's services, and with them the participant and its shared memory."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     def _own(self, name: str) -> Any:
         """A parameter that not every node has; 0 where it is not there."""
         return self.get_parameter(name).value if self.has_parameter(name) else 0
