@@ -16,8 +16,14 @@ fi
 # The checkout's Python comes before the installed copy, so that an edit needs no build.
 export PYTHONPATH="$trace_memory_root${PYTHONPATH:+:$PYTHONPATH}"
 
-# A renderer without a GPU, and messages within this machine (config/network/loopback.xml says why not LOCALHOST).
+# A renderer without a GPU, room for raw pictures (as trace_memory_ros/nodes/transport.py has it), and messages within
+# this machine (config/network/loopback.xml says why not LOCALHOST).
 export MUJOCO_GL="${MUJOCO_GL:-egl}"
+if [ "${ROS_DISTRO:-}" = jazzy ]; then
+  export FASTDDS_BUILTIN_TRANSPORTS="${FASTDDS_BUILTIN_TRANSPORTS:-LARGE_DATA?sockets_size=4MB}"
+else
+  export FASTDDS_BUILTIN_TRANSPORTS="${FASTDDS_BUILTIN_TRANSPORTS:-LARGE_DATA}"
+fi
 if [ -z "${ROS_AUTOMATIC_DISCOVERY_RANGE:-}${FASTDDS_DEFAULT_PROFILES_FILE:-}${FASTRTPS_DEFAULT_PROFILES_FILE:-}" ]; then
   case "${RMW_IMPLEMENTATION:-rmw_fastrtps_cpp}" in
     *fastrtps*)
