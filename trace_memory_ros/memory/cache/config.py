@@ -21,7 +21,7 @@ class CachedConfig(WrappedConfig):
     first: int = 16
     key: int = 32
     value: int = 32
-    heads: int = 4
+    heads: int = 8
     counters: int = 2
     position: float = 2.0
     clock_dropout: float = 0.15
