@@ -22,18 +22,16 @@ def names_of(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
     return parse
 
 
-def count(text: str) -> int:
-    """A parser of whole numbers of at least 1."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number of at least 1")
+def count(text: str, least: int = 1) -> int:
+    """A parser of whole numbers of at least `least`."""
+    if not text.isdigit() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number of at least {least}")
     return int(text)
 
 
 def whole(text: str) -> int:
     """A parser of whole numbers from 0."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0")
-    return int(text)
+    return count(text, least=0)
 
 
 def add_names(parser: argparse.ArgumentParser, flag: str, known: Iterable[str], what: str) -> None:

@@ -14,13 +14,12 @@ from sensor_msgs.msg import Image
 
 from trace_memory_ros.nodes import qos
 
-RATE_HZ = 30.0
 FOUND_S = 30.0
 """Within which a listener has to be there."""
 
 
-def send(cameras: int, width: int, height: int, seconds: float) -> None:
-    """Publish a picture of every camera at once, 30 times a second; prints how many each sent."""
+def send(cameras: int, width: int, height: int, rate_hz: float, seconds: float) -> None:
+    """Publish a picture of every camera at once, `rate_hz` times a second; prints how many each sent."""
     rclpy.init()
     node = rclpy.create_node("driver")
     topics = [node.create_publisher(Image, f"camera_{k}", qos.sensor("best_effort")) for k in range(cameras)]
@@ -30,11 +29,11 @@ def send(cameras: int, width: int, height: int, seconds: float) -> None:
         if time.monotonic() > deadline:
             raise SystemExit(f"no listener within {FOUND_S:g} s")
         time.sleep(0.05)
-    begun, count = time.monotonic(), round(seconds * RATE_HZ)
+    begun, count = time.monotonic(), round(seconds * rate_hz)
     for k in range(count):
         for topic in topics:
             topic.publish(picture)
-        time.sleep(max(0.0, begun + (k + 1) / RATE_HZ - time.monotonic()))
+        time.sleep(max(0.0, begun + (k + 1) / rate_hz - time.monotonic()))
     print(count, flush=True)
     sys.stdin.read()
     rclpy.shutdown()
@@ -73,4 +72,4 @@ if __name__ == "__main__":
     if role == "hear":
         hear(int(cameras_))
     else:
-        send(int(cameras_), int(rest[0]), int(rest[1]), float(rest[2]))
+        send(int(cameras_), int(rest[0]), int(rest[1]), float(rest[2]), float(rest[3]))

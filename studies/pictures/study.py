@@ -27,11 +27,12 @@ BUSY = 2
 
 
 class Case(NamedTuple):
-    """Cameras of one driver, and the size of their pictures in pixels."""
+    """Cameras of one driver, the size of their pictures in pixels, and how often they come."""
 
     cameras: int
     width: int
     height: int
+    rate_hz: float = 30.0
 
 
 CASES = {
@@ -70,11 +71,11 @@ def run(out_dir: Path, quick: bool) -> Figures:
 def measured(variables: Mapping[str, str], case: Case, seconds: float, loops: int) -> Figures:
     """Pictures that each camera sent, that came, and that the middleware lost. Raises RuntimeError where none could."""
     leave_loopback()
-    cameras, size = str(case.cameras), [str(case.width), str(case.height), str(seconds)]
+    sent_as = [str(part) for part in (*case, seconds)]
     with DomainClaim() as domain, busy(loops):
         own = {name: value for name, value in os.environ.items() if name != BUILTIN}
         environment = {**own, **variables, "ROS_DOMAIN_ID": str(domain)}
-        with _end(environment, "hear", cameras) as ear, _end(environment, "send", cameras, *size) as eye:
+        with _end(environment, "hear", sent_as[0]) as ear, _end(environment, "send", *sent_as) as eye:
             assert eye.stdout is not None
             sent = eye.stdout.readline().strip()
             time.sleep(DRAIN_S)

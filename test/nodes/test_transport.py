@@ -1,78 +1,46 @@
-"""Pictures on the loopback arrive whole, and the variables that see to it."""
+"""The variables that say how messages are carried, in Python and in the checkout's shell."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-import rclpy
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import Image
 
 from trace_memory_ros.nodes.transport import (
     BUILTIN,
+    DISTRO,
+    JAZZY,
     PROFILES,
     RANGE,
     large_data,
     leave_loopback,
     loopback,
     open_environment,
-    private_environment,
 )
 
-SENT = 20
-CAMERAS = 3
-DRIVER = f"""
-import time, rclpy
-from rclpy.qos import qos_profile_sensor_data
-from sensor_msgs.msg import Image
-rclpy.init()
-node = rclpy.create_node("driver")
-cameras = [node.create_publisher(Image, f"camera_{{k}}", qos_profile_sensor_data) for k in range({CAMERAS})]
-picture = Image(height=480, width=640, step=1920, encoding="rgb8", data=bytes(640 * 480 * 3))
-while any(camera.get_subscription_count() < 1 for camera in cameras):
-    time.sleep(0.05)
-for _ in range({SENT}):
-    for camera in cameras:
-        camera.publish(picture)
-    time.sleep(0.1)
-input()
-"""
+ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(120)
-def test_raw_pictures_of_three_cameras_arrive(domain_id: int) -> None:
-    context = Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node("listener", context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    heard = [0] * CAMERAS
-    qos = QoSProfile(history=HistoryPolicy.KEEP_LAST, depth=SENT, reliability=ReliabilityPolicy.BEST_EFFORT)
+def in_a_shell(**own: str) -> dict[str, str]:
+    """The variables of transport that `. scripts/env.sh` leaves a shell which has these of its own, and ROS's."""
+    kept = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], **own}
+    command = ["bash", "-c", ". scripts/env.sh && env -0"]
+    done = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True, timeout=60)
+    found = dict(line.partition("=")[::2] for line in done.stdout.split("\0"))
+    return {name: found[name] for name in (RANGE, BUILTIN, *PROFILES) if name in found}
 
-    def note(camera: int) -> None:
-        heard[camera] += 1
 
-    for camera in range(CAMERAS):
-        node.create_subscription(Image, f"camera_{camera}", lambda _, camera=camera: note(camera), qos)
-    driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER], stdin=subprocess.PIPE, env={**os.environ, **private_environment(domain_id)}
-    )
-    # By LOCALHOST and Fast DDS's own 512 kB next to none arrive; a machine that stands still may cost one or two.
-    enough, deadline = SENT - 2, time.monotonic() + 60.0
-    while min(heard) < enough and time.monotonic() < deadline:
-        executor.spin_once(timeout_sec=0.2)
-    driver.communicate(b"\n", timeout=20.0)
-    executor.shutdown()
-    node.destroy_node()
-    rclpy.shutdown(context=context)
-    assert min(heard) >= enough, heard
+@pytest.mark.parametrize("own", [{DISTRO: "kilted"}, {DISTRO: JAZZY}, {"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}])
+def test_the_checkouts_shell_says_the_same(own: dict[str, str]) -> None:
+    assert in_a_shell(**own) == {**loopback(own), BUILTIN: large_data(own)}
+
+
+def test_what_a_shell_says_itself_stays() -> None:
+    assert in_a_shell(**{RANGE: "SUBNET"}) == {RANGE: "SUBNET", BUILTIN: large_data()}
+    own = {BUILTIN: "UDPv4", PROFILES[0]: "mine.xml"}
+    assert in_a_shell(**own) == own
 
 
 def test_the_loopback_is_a_profile_of_fast_dds_and_a_range_of_others() -> None:
