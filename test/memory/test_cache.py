@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput, State
-from trace_memory_ros.memory.cache.attention import COUNTED, CYCLE, first_ages, number_codes
+from trace_memory_ros.memory.cache.attention import COUNTED, CYCLE, number_codes
 from trace_memory_ros.memory.cache.memory import CachedMemory
 from trace_memory_ros.testing.inputs import DIMS, random_inputs
 
@@ -38,7 +38,7 @@ def attended(memory: CachedMemory, x: MemoryInput, history: list[Tensor], h: Ten
     """What is recalled, as the docstring's equations say it, of entries that are numbered from 0, for one episode."""
     attention, config = memory.attention, memory.settings
     codes, newest, first = number_codes(), len(history) - 1, config.first
-    asked = torch.cat((x.content[0], h, codes[newest]))
+    asked = torch.cat((attention.norm(x.content[0]), h, codes[newest]))
     q = attention.to_key_query(asked).reshape(attention.count, config.key)
     u = attention.to_age_query(asked).reshape(attention.count, -1)
     f = attention.to_first_query(asked).reshape(attention.count, -1)
@@ -139,10 +139,12 @@ def test_training_reads_without_the_clock_now_and_then() -> None:
         torch.testing.assert_close(memory.unroll(xs, mask)[0].vector, whole)
 
 
-def test_an_empty_cache_recalls_nothing() -> None:
+def test_an_empty_or_untrained_cache_recalls_nothing() -> None:
     memory, xs = build("none+cache"), random_inputs(2, 4)
     readout = memory.read(xs.at(0), memory.initial_state(2))
     assert not readout.vector.any()
+    untrained = registry.build("none+cache", DIMS)
+    assert not untrained.read(xs.at(3), written(memory, xs)).vector.any()
     torch.testing.assert_close(readout.read_weights.sum(dim=1), torch.ones(2))
     assert not readout.tokens.any()
 
@@ -218,14 +220,11 @@ def test_unroll_equals_steps_with_gradients(mask: Tensor) -> None:
 
 
 @torch.no_grad()
-def test_at_the_start_heads_look_about_ages_that_are_evenly_spaced_by_ratios() -> None:
-    scores = first_ages(8, 224) @ number_codes()[:224].T
-    ages = torch.tensor([224 ** ((i + 0.5) / 8) for i in range(8)])
-    assert (scores.argmax(dim=1) - ages).abs().le(0.5).all()
-    # A hill: less at half and at twice the age, where ages are far enough apart for that.
-    for age, score in zip(ages.tolist()[1:], scores[1:], strict=True):
-        aside = [score[round(other)] for other in (age / 2, 2 * age) if other < 223]
-        assert max(aside) < score.max() - 0.5
+def test_small_contents_are_told_apart_as_large_ones_are() -> None:
+    memory, xs = build("none+cache"), random_inputs(2, 6)
+    small = xs._replace(content=xs.content / 20)
+    reads = [memory.read(part.at(5), written(memory, part)) for part in (xs, small)]
+    torch.testing.assert_close(reads[0].vector, reads[1].vector, atol=1e-2, rtol=1e-2)
 
 
 def test_at_a_robots_width_the_state_is_within_64_kb() -> None:

@@ -19,8 +19,6 @@ COUNTED = 8.0
 """A counting head's sum is given as a share of so many entries."""
 REFUSES = -2.0
 """Logit of a counting head at the start, at which it counts next to nothing."""
-OUT_STD = 0.02
-"""Of the output's weights at the start: little, so that what the inner mechanism can learn alone it learns first."""
 UNTRAINED = -1.0
 
 
@@ -30,8 +28,8 @@ class CacheAttention(nn.Module):
     score = q·k/√d_k + position · u·c(t - s) of the last entries, q·k/√d_k + f_s of the first, with q, u and f linear in
     (e, h, c(t)). Of the `heads` each takes a softmax over the entries and a learned score of none; each of the
     `counters` adds up sigmoids, so that it can tell how often. c(t) is 0 beyond the longest episode of the training:
-    what was not met there is not asked for. At the start each of the `heads` looks about an age of its own, evenly
-    spaced by ratios over the window: a head that looks everywhere alike finds no age that is asked for.
+    what was not met there is not asked for. e is normalised first: an encoder that begins with small numbers would
+    leave all entries nearly alike, and what is asked for is then found late or never.
     """
 
     codes: Tensor
@@ -46,6 +44,7 @@ class CacheAttention(nn.Module):
         self.register_buffer("longest", torch.tensor(UNTRAINED))
         coded = self.codes.shape[1]
         asked = content + width + coded
+        self.norm = nn.LayerNorm(content)
         self.to_entry = nn.Linear(content + width, config.key + config.value)
         self.to_key_query = nn.Linear(asked, self.count * config.key)
         self.to_age_query = nn.Linear(asked, self.count * coded)
@@ -53,16 +52,13 @@ class CacheAttention(nn.Module):
         self.none = nn.Parameter(torch.zeros(config.heads, 1))
         self.refusal = nn.Parameter(torch.full((config.counters, 1), REFUSES))
         self.out = nn.Linear(self.count * config.value, width)
-        nn.init.normal_(self.out.weight, std=OUT_STD)
+        # What the inner mechanism can learn alone it learns first.
+        nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
-        nn.init.zeros_(self.to_age_query.bias)
-        chosen = first_ages(config.heads, config.window - config.first).flatten()
-        with torch.no_grad():
-            self.to_age_query.bias[: len(chosen)] = chosen
 
     def entry(self, content: Tensor, vector: Tensor) -> Tensor:
         """Key and value side by side `(..., d_k + d_v)` of what one write saw and left."""
-        made: Tensor = self.to_entry(torch.cat((content, vector), dim=-1))
+        made: Tensor = self.to_entry(torch.cat((self.norm(content), vector), dim=-1))
         return made
 
     @torch.no_grad()
@@ -85,7 +81,7 @@ class CacheAttention(nn.Module):
         `(B, M, d_k + d_v)` are the episode's first, as many as the configuration says, and then its last ones, of
         numbers int64 `(B, M)`; a query may see those where seen `(B, Q, M)`.
         """
-        asked = torch.cat((content, vector, self._clock(newest)), dim=-1)
+        asked = torch.cat((self.norm(content), vector, self._clock(newest)), dim=-1)
         queries, keys = self._queries(asked, newest), self._keys(entries[..., : self.config.key], numbers)
         value = nn.functional.pad(entries[..., self.config.key :], (0, 0, 0, 1))
         # The last entry is none, which the choosing heads alone may take.
@@ -122,25 +118,11 @@ class CacheAttention(nn.Module):
         return torch.cat((nn.functional.pad(key, (0, 0, 0, 1)), ages, number, none), dim=-1)
 
 
-def first_ages(heads: int, window: int) -> Tensor:
-    """u `(heads, 20)` of the start, when heads look about the ages window^((i + 1/2) / heads).
-
-    Each adds up the codes of the periods that are no shorter than twice its age: a hill as wide as the age is large.
-    """
-    periods = _periods().float()
-    ages = window ** ((torch.arange(heads)[:, None] + 0.5) / heads)
-    angle, wide = 2 * math.pi * ages / periods, periods >= 2 * ages
-    return torch.cat((wide * angle.sin(), wide * angle.cos()), dim=-1)
-
-
 def number_codes() -> Tensor:
     """`(CYCLE, 20)`: sines, then cosines, of the periods 2, 4, .. CYCLE."""
-    angle = 2 * math.pi * torch.arange(CYCLE, dtype=torch.float64)[:, None] / _periods()
+    periods = 2.0 ** torch.arange(1, int(math.log2(CYCLE)) + 1, dtype=torch.float64)
+    angle = 2 * math.pi * torch.arange(CYCLE, dtype=torch.float64)[:, None] / periods
     return torch.cat((angle.sin(), angle.cos()), dim=-1).float()
-
-
-def _periods() -> Tensor:
-    return 2.0 ** torch.arange(1, int(math.log2(CYCLE)) + 1, dtype=torch.float64)
 
 
 def _products(queries: Tensor, keys: Tensor) -> Tensor:
