@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trace_memory_ros.memory import registry
 from trace_memory_ros.memory.base import MemoryDims, MemoryInput, State
-from trace_memory_ros.memory.cache.attention import COUNTED, CYCLE, number_codes
+from trace_memory_ros.memory.cache.attention import COUNTED, CYCLE, first_ages, number_codes
 from trace_memory_ros.memory.cache.memory import CachedMemory
 from trace_memory_ros.testing.inputs import DIMS, random_inputs
 
@@ -83,7 +83,9 @@ def test_the_vector_is_what_the_equations_say(steps: int, first: int) -> None:
 def test_what_left_the_window_is_forgotten_and_nothing_before() -> None:
     memory = build("none+cache", window=5, first=2)
     xs = random_inputs(2, 6)
-    moved = xs._replace(content=torch.cat((xs.content[:, :2], xs.content[:, 2:3] + 1, xs.content[:, 3:]), dim=1))
+    content = xs.content.clone()
+    content[:, 2, 0] += 1
+    moved = xs._replace(content=content)
     for seen, alike in ((5, False), (6, True)):
         states = [written(memory, part.map(lambda f, seen=seen: f[:, :seen])) for part in (xs, moved)]
         vectors = [memory.read(xs.at(5), state).vector for state in states]
@@ -96,7 +98,7 @@ def test_the_first_writes_are_never_forgotten() -> None:
     xs = random_inputs(2, 12)
     for moved, alike in ((0, False), (1, False), (2, True)):
         content = xs.content.clone()
-        content[:, moved] += 1
+        content[:, moved, 0] += 1
         states = [written(memory, part) for part in (xs, xs._replace(content=content))]
         assert torch.equal(*(memory.read(xs.at(11), state).vector for state in states)) == alike
 
@@ -110,7 +112,7 @@ def test_what_is_older_than_any_training_episode_is_not_seen_unless_it_is_one_of
     xs = random_inputs(2, 8)
     for moved, alike in ((1, False), (2, True), (3, False)):
         content = xs.content.clone()
-        content[:, moved] += 1
+        content[:, moved, 0] += 1
         states = [written(memory, part) for part in (xs, xs._replace(content=content))]
         assert torch.equal(*(memory.read(xs.at(7), state).vector for state in states)) == alike
 
@@ -139,12 +141,10 @@ def test_training_reads_without_the_clock_now_and_then() -> None:
         torch.testing.assert_close(memory.unroll(xs, mask)[0].vector, whole)
 
 
-def test_an_empty_or_untrained_cache_recalls_nothing() -> None:
+def test_an_empty_cache_recalls_nothing() -> None:
     memory, xs = build("none+cache"), random_inputs(2, 4)
     readout = memory.read(xs.at(0), memory.initial_state(2))
     assert not readout.vector.any()
-    untrained = registry.build("none+cache", DIMS)
-    assert not untrained.read(xs.at(3), written(memory, xs)).vector.any()
     torch.testing.assert_close(readout.read_weights.sum(dim=1), torch.ones(2))
     assert not readout.tokens.any()
 
@@ -225,6 +225,17 @@ def test_small_contents_are_told_apart_as_large_ones_are() -> None:
     small = xs._replace(content=xs.content / 20)
     reads = [memory.read(part.at(5), written(memory, part)) for part in (xs, small)]
     torch.testing.assert_close(reads[0].vector, reads[1].vector, atol=1e-2, rtol=1e-2)
+
+
+@torch.no_grad()
+def test_at_the_start_heads_look_about_ages_that_are_evenly_spaced_by_ratios() -> None:
+    scores = first_ages(8, 224) @ number_codes()[:224].T
+    ages = torch.tensor([224 ** ((i + 0.5) / 8) for i in range(8)])
+    assert (scores.argmax(dim=1) - ages).abs().le(0.5).all()
+    # A hill: less at half and at twice the age, where ages are far enough apart for that.
+    for age, score in zip(ages.tolist()[1:], scores[1:], strict=True):
+        aside = [score[round(other)] for other in (age / 2, 2 * age) if other < 223]
+        assert max(aside) < score.max() - 0.5
 
 
 def test_at_a_robots_width_the_state_is_within_64_kb() -> None:

@@ -19,6 +19,8 @@ COUNTED = 8.0
 """A counting head's sum is given as a share of so many entries."""
 REFUSES = -2.0
 """Logit of a counting head at the start, at which it counts next to nothing."""
+OUT_STD = 0.02
+"""Of the output's weights at the start: little, so that what the inner mechanism can learn alone it learns first."""
 UNTRAINED = -1.0
 
 
@@ -29,7 +31,8 @@ class CacheAttention(nn.Module):
     (e, h, c(t)). Of the `heads` each takes a softmax over the entries and a learned score of none; each of the
     `counters` adds up sigmoids, so that it can tell how often. c(t) is 0 beyond the longest episode of the training:
     what was not met there is not asked for. e is normalised first: an encoder that begins with small numbers would
-    leave all entries nearly alike, and what is asked for is then found late or never.
+    leave all entries nearly alike. At the start each of the `heads` looks about an age of its own, evenly
+    spaced by ratios over the window: a head that looks everywhere alike finds no age that is asked for.
     """
 
     codes: Tensor
@@ -52,9 +55,12 @@ class CacheAttention(nn.Module):
         self.none = nn.Parameter(torch.zeros(config.heads, 1))
         self.refusal = nn.Parameter(torch.full((config.counters, 1), REFUSES))
         self.out = nn.Linear(self.count * config.value, width)
-        # What the inner mechanism can learn alone it learns first.
-        nn.init.zeros_(self.out.weight)
+        nn.init.normal_(self.out.weight, std=OUT_STD)
         nn.init.zeros_(self.out.bias)
+        nn.init.zeros_(self.to_age_query.bias)
+        chosen = first_ages(config.heads, config.window - config.first).flatten()
+        with torch.no_grad():
+            self.to_age_query.bias[: len(chosen)] = chosen
 
     def entry(self, content: Tensor, vector: Tensor) -> Tensor:
         """Key and value side by side `(..., d_k + d_v)` of what one write saw and left."""
@@ -118,11 +124,25 @@ class CacheAttention(nn.Module):
         return torch.cat((nn.functional.pad(key, (0, 0, 0, 1)), ages, number, none), dim=-1)
 
 
+def first_ages(heads: int, window: int) -> Tensor:
+    """u `(heads, 20)` of the start, when heads look about the ages window^((i + 1/2) / heads).
+
+    Each adds up the codes of the periods that are no shorter than twice its age: a hill as wide as the age is large.
+    """
+    periods = _periods().float()
+    ages = window ** ((torch.arange(heads)[:, None] + 0.5) / heads)
+    angle, wide = 2 * math.pi * ages / periods, periods >= 2 * ages
+    return torch.cat((wide * angle.sin(), wide * angle.cos()), dim=-1)
+
+
 def number_codes() -> Tensor:
     """`(CYCLE, 20)`: sines, then cosines, of the periods 2, 4, .. CYCLE."""
-    periods = 2.0 ** torch.arange(1, int(math.log2(CYCLE)) + 1, dtype=torch.float64)
-    angle = 2 * math.pi * torch.arange(CYCLE, dtype=torch.float64)[:, None] / periods
+    angle = 2 * math.pi * torch.arange(CYCLE, dtype=torch.float64)[:, None] / _periods()
     return torch.cat((angle.sin(), angle.cos()), dim=-1).float()
+
+
+def _periods() -> Tensor:
+    return 2.0 ** torch.arange(1, int(math.log2(CYCLE)) + 1, dtype=torch.float64)
 
 
 def _products(queries: Tensor, keys: Tensor) -> Tensor:
