@@ -42,7 +42,6 @@ class CacheAttention(nn.Module):
         super().__init__()
         self.config = config
         self.count = config.heads + config.counters
-        self._kinds = [config.heads, config.counters]
         self.register_buffer("codes", number_codes(), persistent=False)
         self.register_buffer("longest", torch.tensor(UNTRAINED))
         coded = self.codes.shape[1]
@@ -87,12 +86,12 @@ class CacheAttention(nn.Module):
         `(B, M, d_k + d_v)` are the episode's first, as many as the configuration says, and then its last ones, of
         numbers int64 `(B, M)`; a query may see those where seen `(B, Q, M)`.
         """
-        asked = torch.cat((self.norm(content), vector, self._clock(newest)), dim=-1)
+        heads, asked = self.config.heads, torch.cat((self.norm(content), vector, self._clock(newest)), dim=-1)
         queries, keys = self._queries(asked, newest), self._keys(entries[..., : self.config.key], numbers)
         value = nn.functional.pad(entries[..., self.config.key :], (0, 0, 0, 1))
         # The last entry is none, which the choosing heads alone may take.
         hidden, uncounted = (~nn.functional.pad(seen, (0, 1), value=none)[:, :, None] for none in (True, False))
-        choosing, counting = (_products(part, keys) for part in torch.split(queries, self._kinds, dim=2))
+        choosing, counting = (_products(part, keys) for part in (queries[:, :, :heads], queries[:, :, heads:]))
         chosen = choosing.masked_fill(hidden, torch.finfo(choosing.dtype).min).softmax(dim=-1)
         counted = torch.sigmoid(counting + self.refusal).masked_fill(uncounted, 0.0)
         found = (_products(part, value.transpose(1, 2)).flatten(2) for part in (chosen, counted / COUNTED))
@@ -118,10 +117,9 @@ class CacheAttention(nn.Module):
         """`(B, M + 1, K)`: of the entries, and last of none; the first have a number, the others an age."""
         first, last = self.config.first, numbers[:, self.config.first :]
         ages = nn.functional.pad(self.codes[last % CYCLE], (0, 0, first, 1))
-        number = torch.eye(first, dtype=key.dtype, device=key.device)
-        number = nn.functional.pad(number, (0, 0, 0, last.shape[1] + 1)).expand(len(key), -1, -1)
-        none = nn.functional.pad(key.new_zeros(*numbers.shape, 1), (0, 0, 0, 1), value=1.0)
-        return torch.cat((nn.functional.pad(key, (0, 0, 0, 1)), ages, number, none), dim=-1)
+        marks = torch.eye(first + 1, dtype=key.dtype, device=key.device)
+        marks = torch.cat((marks[:first], marks.new_zeros(last.shape[1], first + 1), marks[first:]))
+        return torch.cat((nn.functional.pad(key, (0, 0, 0, 1)), ages, marks.expand(len(key), -1, -1)), dim=-1)
 
 
 def first_ages(heads: int, window: int) -> Tensor:
