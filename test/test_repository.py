@@ -116,6 +116,25 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == set()
 
 
+def headings(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines)
+    return {re.sub(r"[^\w\- ]", "", line).replace(" ", "-") for line in plain}
+
+
+def test_links_to_headings_lead_somewhere() -> None:
+    link = re.compile(r"\]\(([^)\s:]+\.md)?#([^)\s]+)\)")
+    known = {page.resolve(): headings(page) for page in PAGES}
+    broken = {
+        f"{relative(page)}: {target}#{anchor}"
+        for page in PAGES
+        for target, anchor in link.findall(page.read_text(encoding="utf-8"))
+        if anchor not in known.get((page.parent / target).resolve() if target else page.resolve(), set())
+    }
+    assert broken == set()
+
+
 def test_every_result_is_named_by_a_page() -> None:
     told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     results = [file.name for file in FILES if file.parent == ROOT / "docs" / "results"]
