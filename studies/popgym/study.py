@@ -20,7 +20,7 @@ from studies.worlds.training import Imitation
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
 MODULE = "studies.popgym.world"
 MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
-RECIPE = Imitation(steps=2000, whole_first=0.2)
+RECIPE = Imitation(steps=2000)
 LONGER = {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
 """Where all answers lie beyond the ticks that `RECIPE` teaches."""
 QUICK = Imitation(episodes=100, prefix=52, steps=60)

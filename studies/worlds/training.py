@@ -22,9 +22,7 @@ class Imitation:
     """episodes: of the teacher. prefix: ticks of an episode that are trained on, from its first.
 
     A step is a batch of episodes from their start, as many as `batch_ticks` allows, at most `most`. Every other step
-    cuts them to a random length from `shortest` on, log-uniform, so that a delay is met short before it is met long;
-    in the first steps none is cut, of all a share of `whole_first`: a cache's heads that look about some age at the
-    start lose it in lessons too short to hold that age.
+    cuts them to a random length from `shortest` on, log-uniform, so that a delay is met short before it is met long.
     The learning rate warms up and falls as a cosine. Losses that a memory adds are weighted as in the arm's trainings.
     """
 
@@ -33,7 +31,6 @@ class Imitation:
     steps: int = 400
     batch_ticks: int = 1664
     shortest: int = 4
-    whole_first: float = 0.0
     most: int = 64
     learning_rate: float = 4e-3
     weight_decay: float = 1e-4
@@ -44,12 +41,6 @@ class Imitation:
         """Learning rate of step 0..steps - 1, as a share of `learning_rate`."""
         falling = 0.5 * (1 + math.cos(math.pi * step / self.steps))
         return min((step + 1) / self.warm_up, 1.0) * falling
-
-    def ticks_at(self, step: int, ticks: int, rng: np.random.Generator) -> int:
-        """Of lessons that are `ticks` long, how many are trained on in this step."""
-        if step % 2 == 0 or step < self.whole_first * self.steps:
-            return ticks
-        return round(math.exp(rng.uniform(math.log(min(self.shortest, ticks)), math.log(ticks))))
 
 
 class Progress(NamedTuple):
@@ -70,7 +61,9 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
     policy.train()
     for step in range(recipe.steps):
         policy.memory.anneal((step + 1) / recipe.steps)
-        ticks = recipe.ticks_at(step, lessons.mask.shape[1], rng)
+        ticks = lessons.mask.shape[1]
+        if step % 2:
+            ticks = round(math.exp(rng.uniform(math.log(min(recipe.shortest, ticks)), math.log(ticks))))
         episodes = min(max(recipe.batch_ticks // ticks, 1), recipe.most, len(lessons.mask))
         rows = rng.choice(len(lessons.mask), episodes, replace=False)
         loss, progress = _losses(policy, lessons, due[rows, :ticks], rows)

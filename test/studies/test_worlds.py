@@ -140,14 +140,6 @@ def test_what_the_teacher_does_is_learned_and_what_it_cannot_show_is_not() -> No
     assert imitate(blind, shuffled, recipe, 0).agreement < 0.8
 
 
-def test_the_first_lessons_are_whole_and_of_the_others_every_other_one() -> None:
-    recipe, rng = Imitation(steps=100, whole_first=0.2, shortest=4), np.random.default_rng(0)
-    ticks = [recipe.ticks_at(step, 50, rng) for step in range(recipe.steps)]
-    assert set(ticks[:20]) == set(ticks[20::2]) == {50}
-    cut = ticks[21::2]
-    assert min(cut) >= 4 and max(cut) <= 50 and len(set(cut)) > 10
-
-
 def test_padding_teaches_nothing() -> None:
     lessons = symbol_lessons(8, 6)
     mask = lessons.mask.copy()
