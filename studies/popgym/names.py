@@ -27,7 +27,8 @@ ALL = tuple(task for tasks in TASKS.values() for task in tasks)
 
 
 def environment_id(task: str) -> str:
-    """What gymnasium calls a task."""
+    """What gymnasium calls a task. Raises ValueError for a name that is no task."""
+    kind(task)
     return f"popgym-{task.replace('VelocityOnlyCartPole', 'VelocityOnlyCartpole')}-v0"
 
 

@@ -21,8 +21,10 @@ REQUIREMENTS = Path(__file__).parent / "requirements.txt"
 MODULE = "studies.popgym.world"
 MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
 RECIPE = Imitation(steps=2000)
-LONGER = {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
-"""Where all answers lie beyond the ticks that `RECIPE` teaches."""
+DRIVEN = replace(RECIPE, disturbed=0.1)
+"""Where an error leads to where no teacher was."""
+OTHERS = dict.fromkeys(TASKS["control"], DRIVEN) | {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
+"""`AutoencodeHard`: all answers lie beyond the ticks that `RECIPE` teaches."""
 QUICK = Imitation(episodes=100, prefix=52, steps=60)
 QUICK_TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy")
 PUBLISHED = {
@@ -48,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def recipe_of(task: str) -> Imitation:
     """How a task is taught."""
-    return LONGER.get(task, RECIPE)
+    return OTHERS.get(task, RECIPE)
 
 
 def quick_recipe(task: str) -> Imitation:

@@ -24,11 +24,15 @@ CLOSE_S = 10
 
 
 class Lessons(NamedTuple):
-    """What a teacher was shown and did: observations `(N, T, W)`, actions `(N, T, A)`, mask `(N, T)`."""
+    """What a teacher was shown and did: observations `(N, T, W)`, actions `(N, T, A)`, mask `(N, T)`.
+
+    executed `(N, T, A)`: what was carried out, the actions unless they were disturbed.
+    """
 
     observations: Floats
     actions: Floats
     mask: NDArray[np.bool_]
+    executed: Floats
 
 
 class Outcome(NamedTuple):
@@ -87,14 +91,15 @@ class World:
         lists: dict[str, Any] = {name: tuple(part) for name, part in found.items() if isinstance(part, list)}
         return Interface(**{**found, **lists})
 
-    def teach(self, task: str, seeds: Sequence[int], steps: int) -> Lessons:
-        """The first `steps` steps of the teacher's episodes."""
+    def teach(self, task: str, seeds: Sequence[int], steps: int, disturbed: float = 0.0) -> Lessons:
+        """The first `steps` steps of the teacher's episodes. disturbed: chance of another action, or its error."""
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder) / "lessons.npz")
-            self._ask("teach", task=task, seeds=list(seeds), steps=steps, file=file)
+            self._ask("teach", task=task, seeds=list(seeds), steps=steps, disturbed=disturbed, file=file)
             with np.load(file) as kept:
                 mask = np.arange(kept["lengths"].max()) < kept["lengths"][:, None]
-                return Lessons(_padded(kept["observations"], mask), _padded(kept["actions"], mask), mask)
+                shown, taught, done = (_padded(kept[name], mask) for name in ("observations", "actions", "executed"))
+                return Lessons(shown, taught, mask, done)
 
     def judge(self, task: str, seeds: Sequence[int]) -> dict[str, list[float]]:
         """`returns`, `successes` and `steps` of the teacher's whole episodes."""

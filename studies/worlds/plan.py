@@ -150,7 +150,7 @@ def carry_out(plan: WorldPlan, python: Path, module: str, jobs: Sequence[Job]) -
 
 def _lessons(plan: WorldPlan, world: World, task: str) -> Lessons:
     recipe = plan.recipe_of(task)
-    return world.teach(_learned(plan, task), range(recipe.episodes), recipe.prefix)
+    return world.teach(_learned(plan, task), range(recipe.episodes), recipe.prefix, recipe.disturbed)
 
 
 def _learned(plan: WorldPlan, task: str) -> str:

@@ -10,8 +10,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
@@ -30,6 +31,15 @@ class Teacher(Protocol):
         ...
 
 
+@runtime_checkable
+class Told(Protocol):
+    """A teacher whose next action depends on the last one, and that has to know when another was carried out."""
+
+    def acted(self, action: Any) -> None:
+        """What was carried out in place of its last action."""
+        ...
+
+
 class Step(NamedTuple):
     """observation `(W,)`; success: whether the world said so."""
 
@@ -39,13 +49,16 @@ class Step(NamedTuple):
     success: bool
 
 
-class Episode(NamedTuple):
-    """observations, each `(W,)`, and the actions at them; the sum of its rewards; whether the world said success."""
+@dataclass
+class Episode:
+    """observations, each `(W,)`, the teacher's actions at them and those that were carried out; the sum of its rewards;
+    whether the world said success."""
 
     observations: list[np.ndarray]
     actions: list[np.ndarray]
-    reward: float
-    success: bool
+    executed: list[np.ndarray]
+    reward: float = 0.0
+    success: bool = False
 
 
 class Server:
@@ -80,13 +93,14 @@ class Server:
             **self._world.describe(env, task),
         }
 
-    def do_teach(self, task: str, seeds: list[int], steps: int, file: str) -> dict[str, Any]:
-        observations, actions = [], []
-        for episode in self._taught(task, seeds, steps):
-            observations.append(np.stack(episode.observations))
-            actions.append(np.stack(episode.actions).astype(np.float32))
-        lengths = [len(shown) for shown in observations]
-        np.savez(file, lengths=lengths, observations=np.concatenate(observations), actions=np.concatenate(actions))
+    def do_teach(self, task: str, seeds: list[int], steps: int, disturbed: float, file: str) -> dict[str, Any]:
+        episodes = list(self._taught(task, seeds, steps, disturbed))
+        lengths = [len(episode.actions) for episode in episodes]
+        observations, actions, executed = (
+            np.concatenate([np.stack(getattr(episode, name)) for episode in episodes]).astype(np.float32)
+            for name in ("observations", "actions", "executed")
+        )
+        np.savez(file, lengths=lengths, observations=observations, actions=actions, executed=executed)
         return {}
 
     def do_judge(self, task: str, seeds: list[int]) -> dict[str, Any]:
@@ -97,23 +111,27 @@ class Server:
             "steps": [len(episode.actions) for episode in episodes],
         }
 
-    def _taught(self, task: str, seeds: list[int], steps: int | None) -> Iterator[Episode]:
-        """The teacher's episodes, cut after `steps`."""
+    def _taught(self, task: str, seeds: list[int], steps: int | None, disturbed: float = 0.0) -> Iterator[Episode]:
+        """The teacher's episodes, cut after `steps`. disturbed: see `_disturbed`."""
         env, teacher = self._world.make(task), self._world.teacher(task)
         for seed in seeds:
-            observations, actions = [], []
+            episode, rng = Episode([], [], []), np.random.default_rng([seed, 1])
             seen, _ = env.reset(seed=seed)
             teacher.begin(env)
-            total, success, over = 0.0, False, False
+            over = False
             while not over:
                 action = teacher.act(seen)
-                observations.append(_flat(env, seen))
-                actions.append(np.atleast_1d(action))
-                seen, reward, terminated, truncated, info = env.step(action)
-                total += float(reward)
-                success = success or bool(info.get("success", False))
-                over = bool(terminated or truncated) or len(actions) == steps
-            yield Episode(observations, actions, total, success)
+                executed = _disturbed(env.action_space, action, disturbed, rng)
+                if isinstance(teacher, Told):
+                    teacher.acted(executed)
+                episode.observations.append(_flat(env, seen))
+                episode.actions.append(np.atleast_1d(action))
+                episode.executed.append(np.atleast_1d(executed))
+                seen, reward, terminated, truncated, info = env.step(executed)
+                episode.reward += float(reward)
+                episode.success = episode.success or bool(info.get("success", False))
+                over = bool(terminated or truncated) or len(episode.actions) == steps
+            yield episode
 
     def do_begin(self, task: str, seeds: list[int]) -> dict[str, Any]:
         if task != self._task:
@@ -141,6 +159,21 @@ class Server:
         seen, reward, terminated, truncated, info = env.step(_given(env, action))
         self._ended[place] = bool(terminated or truncated)
         return Step(_flat(env, seen), float(reward), self._ended[place], bool(info.get("success", False)))
+
+
+def _disturbed(space: spaces.Space, action: Any, disturbed: float, rng: np.random.Generator) -> Any:
+    """What is carried out in place of `action`: with this chance any option, or numbers with a normal error.
+
+    disturbed: that chance, or the standard deviation of the error as a share of half the range.
+    """
+    if not disturbed:
+        return action
+    if isinstance(space, spaces.Box):
+        error = rng.normal(0.0, disturbed, space.shape) * (space.high - space.low) / 2
+        return np.clip(action + error, space.low, space.high).astype(space.dtype)
+    if rng.uniform() >= disturbed:
+        return action
+    return rng.integers(space.n) if isinstance(space, spaces.Discrete) else rng.integers(space.nvec)  # type: ignore[attr-defined]
 
 
 def _flat(env: gym.Env, observation: Any) -> np.ndarray:

@@ -19,7 +19,8 @@ from trace_memory_ros.learning.recipe import Recipe
 
 @dataclass(frozen=True)
 class Imitation:
-    """episodes: of the teacher. prefix: ticks of an episode that are trained on, from its first.
+    """episodes: of the teacher. prefix: ticks of an episode that are trained on, from its first. disturbed: chance that
+    another action than the teacher's is carried out, or the error of one of numbers; what is taught is the teacher's.
 
     A step is a batch of episodes from their start, as many as `batch_ticks` allows, at most `most`. Every other step
     cuts them to a random length from `shortest` on, log-uniform, so that a delay is met short before it is met long.
@@ -36,6 +37,7 @@ class Imitation:
     weight_decay: float = 1e-4
     warm_up: int = 30
     gradient_clip: float = 1.0
+    disturbed: float = 0.0
 
     def rate_at(self, step: int) -> float:
         """Learning rate of step 0..steps - 1, as a share of `learning_rate`."""
@@ -81,8 +83,9 @@ def _losses(
     """Of the lessons `rows`, as many ticks of them as `due` has."""
     mask = torch.from_numpy(lessons.mask[rows, : due.shape[1]])
     mask = mask[:, : int(mask.sum(dim=1).max())]
-    observations, actions = (part[rows, : mask.shape[1]] for part in (lessons.observations, lessons.actions))
-    before = np.concatenate([np.zeros_like(actions[:, :1]), actions[:, :-1]], axis=1)
+    parts = (lessons.observations, lessons.actions, lessons.executed)
+    observations, actions, executed = (part[rows, : mask.shape[1]] for part in parts)
+    before = np.concatenate([np.zeros_like(executed[:, :1]), executed[:, :-1]], axis=1)
     decided = policy(observations, before, mask, due[:, : mask.shape[1]])
     taught = torch.from_numpy(actions)[mask]
     imitation = policy.loss(decided.decisions[mask], taught)

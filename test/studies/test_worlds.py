@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def lessons_of(observations: Floats, actions: Floats) -> Lessons:
-    return Lessons(observations, actions, np.ones(observations.shape[:2], bool))
+    return Lessons(observations, actions, np.ones(observations.shape[:2], bool), actions)
 
 
 def symbol_lessons(episodes: int, ticks: int) -> Lessons:
@@ -150,8 +150,21 @@ def test_padding_teaches_nothing() -> None:
     for actions in (lessons.actions, spoiled):
         torch.manual_seed(0)
         policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons)
-        found.append(imitate(policy, Lessons(lessons.observations, actions, mask), Imitation(steps=5), 0))
+        found.append(imitate(policy, Lessons(lessons.observations, actions, mask, actions), Imitation(steps=5), 0))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_policy_is_shown_what_was_carried_out_and_taught_what_the_teacher_did(shown: bool) -> None:
+    interface = replace(SYMBOLS, previous_action=shown)
+    lessons = symbol_lessons(8, 6)
+    others = lessons._replace(executed=(lessons.actions + 1) % interface.choices[0])
+    found = []
+    for each in (lessons, others):
+        torch.manual_seed(0)
+        policy = WorldPolicy(ROWS["gru"], interface, each)
+        found.append(imitate(policy, each, Imitation(steps=3), 0).loss)
+    assert (found[0] != found[1]) == shown
 
 
 def test_a_step_whose_gradient_is_no_number_is_left_out() -> None:
@@ -283,9 +296,12 @@ def test_a_world_that_cannot_be_set_up_is_skipped_with_its_reason(tmp_path: Path
     assert "python -m venv failed" in line and str(tmp_path / "taken") in line
 
 
-@pytest.mark.skipif(
+needs_popgym = pytest.mark.skipif(
     not (ROOT / FOLDER / "popgym" / "complete").exists(), reason="needs the packages of `trace-memory bench popgym`"
 )
+
+
+@needs_popgym
 def test_teachers_of_the_diagnostic_tasks_make_no_mistake() -> None:
     python = interpreter(study.REQUIREMENTS, ROOT / FOLDER / "popgym")
     with World(python, study.MODULE) as world:
@@ -294,7 +310,23 @@ def test_teachers_of_the_diagnostic_tasks_make_no_mistake() -> None:
             np.testing.assert_allclose(judged["returns"], 1.0)
             assert world.teach(task, range(3), 20).actions.shape == (3, 20, 1)
         with pytest.raises(RuntimeError, match="is no environment of POPGym"):
-            world.describe("LabyrinthEscapeEasy")
+            world.describe("LabyrinthEscape")
+
+
+@needs_popgym
+def test_a_teacher_that_is_disturbed_says_what_it_would_have_done() -> None:
+    python = interpreter(study.REQUIREMENTS, ROOT / FOLDER / "popgym")
+    with World(python, study.MODULE) as world:
+        cart, pendulum = (
+            world.teach(task, range(10), 200, 0.1) for task in ("PositionOnlyCartPoleEasy", "PositionOnlyPendulumEasy")
+        )
+        untouched = world.teach("PositionOnlyCartPoleEasy", range(3), 200)
+    # Half of the pushes at random are the teacher's own.
+    assert 0.03 < (cart.executed != cart.actions)[cart.mask].mean() < 0.07
+    assert cart.mask.all()
+    assert np.abs(pendulum.executed).max() <= 2.0 < np.abs(pendulum.actions).max() + 1e-6
+    assert 0.05 < (pendulum.executed - pendulum.actions)[pendulum.mask].std() < 0.25
+    np.testing.assert_array_equal(untouched.executed, untouched.actions)
 
 
 def test_a_world_that_does_not_start_is_named(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ class Cart:
         self._push = int(self.GAINS @ self._filter.state > 0)
         return self._push
 
+    def acted(self, action: int) -> None:
+        self._push = int(action)
+
     def _moved(self, state: Array) -> Array:
         _, speed, angle, turning = state
         force = self.PUSH_N if self._push else -self.PUSH_N
@@ -125,6 +128,9 @@ class Pendulum:
         self._filter.correct(np.array([math.remainder(seen - self._filter.state[0], math.tau)]))
         self._torque = self._law(math.remainder(self._filter.state[0], math.tau), float(self._filter.state[1]))
         return np.array([self._torque], dtype=np.float32)
+
+    def acted(self, action: NDArray[np.float32]) -> None:
+        self._torque = float(action[0])
 
     def _law(self, angle: float, turning: float) -> float:
         if abs(angle) < 0.6 and abs(turning) < 4.0:
