@@ -35,9 +35,8 @@ class Echo:
             shown = np.concatenate(self.episodes)
             actions = shown[:, None].astype(np.float32)
             lengths = [TICKS] * len(seeds)
-            np.savez(
-                rest["file"], lengths=lengths, observations=np.eye(SYMBOLS, dtype=np.float32)[shown], actions=actions
-            )
+            observations = np.eye(SYMBOLS, dtype=np.float32)[shown]
+            np.savez(rest["file"], lengths=lengths, observations=observations, actions=actions, executed=actions)
             return {}
         return {"observations": self.seen()}
 
