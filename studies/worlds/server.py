@@ -51,8 +51,10 @@ class Step(NamedTuple):
 
 @dataclass
 class Episode:
-    """observations, each `(W,)`, the teacher's actions at them and those that were carried out; the sum of its rewards;
-    whether the world said success."""
+    """An episode of a teacher: what it was shown, what it would have done, and what was carried out.
+
+    observations: each `(W,)`. reward: the sum of all. success: whether the world said so.
+    """
 
     observations: list[np.ndarray]
     actions: list[np.ndarray]
