@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from trace_memory_ros.memory.base import Memory
+from trace_memory_ros.memory.cache.memory import BLOCK
 from trace_memory_ros.testing.inputs import fresh, random_inputs
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -26,6 +27,16 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 @pytest.mark.parametrize("steps", [1, 4, 23])
 def test_it_equals_scan_and_reads(name: str, options: dict[str, Any], steps: int) -> None:
+    compare(name, options, steps)
+
+
+@pytest.mark.parametrize("steps", [BLOCK, 2 * BLOCK + 7])
+def test_a_cache_answers_by_blocks_as_at_once(steps: int) -> None:
+    compare("gru+cache", {"window": 20, "first": 3, "key": 4}, steps)
+
+
+def compare(name: str, options: dict[str, Any], steps: int) -> None:
+    """Outputs and gradients of the mechanism's own `unroll` and of that of `Memory`."""
     memory, random = fresh(name, options).double(), torch.Generator().manual_seed(steps)
     mask = torch.rand(4, steps, generator=random) < 0.7
     mask[0], mask[1] = True, False

@@ -28,6 +28,9 @@ from trace_memory_ros.memory.cache.attention import CYCLE, CacheAttention
 from trace_memory_ros.memory.cache.config import CachedConfig
 from trace_memory_ros.memory.wrapped import WrappedMemory
 
+BLOCK = 64
+"""Queries of a sequence that are answered at once, among those entries that any of them may see."""
+
 
 class CachedMemory(WrappedMemory):
     """A mechanism and n writes as they were. The vector is the inner one plus what the heads recall.
@@ -122,13 +125,24 @@ class CachedMemory(WrappedMemory):
             inner = self.inner.read_sequence(queries, states_after(states, at))
         first = entries.new_zeros(len(mask), self.settings.first, entries.shape[2])
         first[:, : mask.shape[1]] = entries[:, : self.settings.first]
-        counted = (torch.arange(count, device=mask.device) for count in (self.settings.first, mask.shape[1]))
-        numbers = torch.cat(tuple(counted)).expand(len(mask), -1)
+        blocks = (torch.split(part, BLOCK, dim=1) for part in (asked.content, *inner, newest))
+        found = [
+            self._recall_at_once(content, Readout(*read), last, first, entries)
+            for content, *read, last in zip(*blocks, strict=True)
+        ]
+        readout = Readout(*(torch.cat(parts, dim=1) for parts in zip(*found, strict=True)))
+        return readout, states, self._with_cache(record).only_where(mask)
+
+    def _recall_at_once(
+        self, content: Tensor, inner: Readout, newest: Tensor, first: Tensor, entries: Tensor
+    ) -> Readout:
+        """The readout of some queries, from the episode's first entries and what any of the queries may see of all."""
+        low, high = max(int(newest.min()) - self.ring + 1, 0), int(newest.max()) + 1
+        counted = (torch.arange(*span, device=newest.device) for span in ((0, self.settings.first), (low, high)))
+        numbers = torch.cat(tuple(counted)).expand(len(newest), -1)
         age = newest[..., None] - numbers[:, None]
         seen = (age >= 0) & ((age < self.ring) | self._kept(age.shape[2], age.device))
-        entries = torch.cat((first, entries), dim=1)
-        found = self._recall(asked.content, inner, newest, entries, numbers, seen)
-        return found, states, self._with_cache(record).only_where(mask)
+        return self._recall(content, inner, newest, torch.cat((first, entries[:, low:high]), dim=1), numbers, seen)
 
     def _held(self, newest: Tensor) -> tuple[Tensor, Tensor]:
         """Number at each place, int64 `(..., n)`, once number `newest` `(...)` is written, and whether it is there."""
