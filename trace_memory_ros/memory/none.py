@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, State, WriteRecord
 
@@ -45,3 +46,10 @@ class NoneMemory(Memory):
         return Readout(
             empty.new_zeros(batch, 0, self.dims.width), empty.new_zeros(batch, self.dims.width), empty, empty
         )
+
+    def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
+        """As `Memory.scan`, without a step per tick."""
+        empty = xs.content.new_zeros(*mask.shape, 0)
+        gate = empty.new_ones(mask.shape)
+        record = WriteRecord(empty, empty, gate, torch.zeros_like(gate), torch.zeros_like(mask)).only_where(mask)
+        return (empty,), state, record
