@@ -20,9 +20,9 @@ from studies.worlds.training import Imitation
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
 MODULE = "studies.popgym.world"
 MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
-RECIPE = Imitation(steps=2000)
-DRIVEN = replace(RECIPE, disturbed=0.1)
-"""Where an error leads to where no teacher was."""
+RECIPE = Imitation(steps=2000, learning_rate=2e-3, paced=True)
+DRIVEN = Imitation(steps=2000, disturbed=0.1)
+"""Where an error leads to where no teacher was, and every tick has something to be learned."""
 OTHERS = dict.fromkeys(TASKS["control"], DRIVEN) | {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
 """`AutoencodeHard`: all answers lie beyond the ticks that `RECIPE` teaches."""
 QUICK = Imitation(episodes=100, prefix=52, steps=60)

@@ -26,7 +26,7 @@ FITTED = 128
 
 
 class Decided(NamedTuple):
-    """decisions `(B, T, D)`: what `WorldPolicy.loss` and `chosen` read; the rest is for the memory's `auxiliary`.
+    """decisions `(B, T, D)`: what `WorldPolicy.losses` and `chosen` read; the rest is for the memory's `auxiliary`.
 
     due: ticks `(B, T)` at which the memory is written.
     """
@@ -121,14 +121,13 @@ class WorldPolicy(nn.Module):
         decided: Tensor = self.head(torch.cat([content, vector], dim=-1))
         return decided
 
-    def loss(self, decisions: Tensor, actions: Tensor) -> Tensor:
-        """Mean cross-entropy, or mean squared distance, to a teacher's actions `(n, A)`, for decisions `(n, D)`."""
+    def losses(self, decisions: Tensor, actions: Tensor) -> Tensor:
+        """`(n,)`: cross-entropies, or mean squared distances, of decisions `(n, D)` to a teacher's actions `(n, A)`."""
         if not self.interface.choices:
-            return nn.functional.mse_loss(decisions, self._unit(actions))
+            return (decisions - self._unit(actions)).square().mean(dim=-1)
         parts = decisions.split(self.interface.choices, dim=-1)
-        return torch.stack(
-            [nn.functional.cross_entropy(part, actions[:, i].long()) for i, part in enumerate(parts)]
-        ).sum()
+        each = [nn.functional.cross_entropy(p, actions[:, i].long(), reduction="none") for i, p in enumerate(parts)]
+        return torch.stack(each).sum(dim=0)
 
     def chosen(self, decisions: Tensor) -> Floats:
         """The actions `(n, A)` that `decisions` `(n, D)` stand for: the most likely options, or numbers in range."""

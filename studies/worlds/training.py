@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from studies.worlds.client import Lessons, World
+from studies.worlds.lengths import Lengths
 from studies.worlds.model import WorldPolicy
 from trace_memory_ros.learning.engine.optimise import clip_and_step
 from trace_memory_ros.learning.recipe import Recipe
@@ -23,7 +24,7 @@ class Imitation:
     another action than the teacher's is carried out, or the error of one of numbers; what is taught is the teacher's.
 
     A step is a batch of episodes from their start, as many as `batch_ticks` allows, at most `most`. Every other step
-    cuts them to a random length from `shortest` on, log-uniform, so that a delay is met short before it is met long.
+    cuts them, from `shortest` on and `paced` or not (`Lengths`), so that a delay is met short before it is met long.
     The learning rate warms up and falls as a cosine. Losses that a memory adds are weighted as in the arm's trainings.
     """
 
@@ -38,6 +39,7 @@ class Imitation:
     warm_up: int = 30
     gradient_clip: float = 1.0
     disturbed: float = 0.0
+    paced: bool = False
 
     def rate_at(self, step: int) -> float:
         """Learning rate of step 0..steps - 1, as a share of `learning_rate`."""
@@ -60,15 +62,14 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
     optimiser = torch.optim.AdamW(policy.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, recipe.rate_at)
     log, due = [], policy.due(lessons.observations)
+    lengths = Lengths(lessons.mask.shape[1], recipe.shortest, recipe.paced)
     policy.train()
     for step in range(recipe.steps):
         policy.memory.anneal((step + 1) / recipe.steps)
-        ticks = lessons.mask.shape[1]
-        if step % 2:
-            ticks = round(math.exp(rng.uniform(math.log(min(recipe.shortest, ticks)), math.log(ticks))))
+        ticks = lengths.of_step(step, rng)
         episodes = min(max(recipe.batch_ticks // ticks, 1), recipe.most, len(lessons.mask))
         rows = rng.choice(len(lessons.mask), episodes, replace=False)
-        loss, progress = _losses(policy, lessons, due[rows, :ticks], rows)
+        loss, progress = _losses(policy, lessons, due[rows, :ticks], rows, lengths)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         clip_and_step(optimiser, recipe.gradient_clip)
@@ -78,9 +79,9 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
 
 
 def _losses(
-    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: np.ndarray
+    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: np.ndarray, lengths: Lengths
 ) -> tuple[torch.Tensor, Progress]:
-    """Of the lessons `rows`, as many ticks of them as `due` has."""
+    """Of the lessons `rows`, as many ticks of them as `due` has; `lengths` is told of them."""
     mask = torch.from_numpy(lessons.mask[rows, : due.shape[1]])
     mask = mask[:, : int(mask.sum(dim=1).max())]
     parts = (lessons.observations, lessons.actions, lessons.executed)
@@ -88,7 +89,9 @@ def _losses(
     before = np.concatenate([np.zeros_like(executed[:, :1]), executed[:, :-1]], axis=1)
     decided = policy(observations, before, mask, due[:, : mask.shape[1]])
     taught = torch.from_numpy(actions)[mask]
-    imitation = policy.loss(decided.decisions[mask], taught)
+    losses = policy.losses(decided.decisions[mask], taught)
+    imitation = losses.mean()
+    lengths.tell(losses.detach().numpy(), mask.numpy())
     added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, decided.due)
     loss = imitation + sum((Recipe().weight_of(name) * value for name, value in added.items()), torch.zeros(()))
     with torch.no_grad():
