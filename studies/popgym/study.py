@@ -21,6 +21,7 @@ REQUIREMENTS = Path(__file__).parent / "requirements.txt"
 MODULE = "studies.popgym.world"
 MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "aura", "vla", "elmur", "prism")
 RECIPE = Imitation(steps=2000, learning_rate=2e-3, paced=True)
+"""At the usual rate, and cut by ticks, attention finds an age that is asked for late or never."""
 DRIVEN = Imitation(steps=2000, disturbed=0.1)
 """Where an error leads to where no teacher was, and every tick has something to be learned."""
 OTHERS = dict.fromkeys(TASKS["control"], DRIVEN) | {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
