@@ -51,5 +51,4 @@ class NoneMemory(Memory):
         """As `Memory.scan`, without a step per tick."""
         empty = xs.content.new_zeros(*mask.shape, 0)
         gate = empty.new_ones(mask.shape)
-        record = WriteRecord(empty, empty, gate, torch.zeros_like(gate), torch.zeros_like(mask)).only_where(mask)
-        return (empty,), state, record
+        return (empty,), state, WriteRecord(empty, empty, gate, torch.zeros_like(gate), torch.zeros_like(mask))
