@@ -12,7 +12,7 @@ class OnePlan(Plan):
         return [run.row, "recipe"]
 
 
-def short_imitation(task: str) -> Imitation:
+def short_imitation(task: str, row: str) -> Imitation:
     return Imitation(episodes=20, prefix=5, steps=60, shortest=2)
 
 

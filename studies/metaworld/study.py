@@ -44,12 +44,12 @@ def variants(task: str) -> dict[str, str]:
     return {name: cue.of(task) for name, cue in CUES.items()}
 
 
-def recipe_of(task: str) -> Imitation:
+def recipe_of(task: str, row: str) -> Imitation:
     """How a task is taught."""
     return RECIPE
 
 
-def quick_recipe(task: str) -> Imitation:
+def quick_recipe(task: str, row: str) -> Imitation:
     """How it is in a quick run."""
     return QUICK
 

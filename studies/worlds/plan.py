@@ -33,6 +33,8 @@ FIRST_JUDGED = 1_000_000
 """Of the episodes that are judged; those of the teacher's lessons begin at 0."""
 TEACHER = "teacher"
 """The row that everything is measured beside."""
+Lecture = Callable[[str, int, int, float], Lessons]
+"""A teacher's lessons of a task, so many episodes, ticks and so much disturbed (`Imitation`)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Job:
         return f"{self.task} {self.row} seed {self.seed}"
 
 
-def _usual(task: str) -> Imitation:
+def _usual(task: str, row: str) -> Imitation:
     return Imitation()
 
 
@@ -57,8 +59,8 @@ def _alone(task: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task, a function
-    of a module where there are several workers.
+    """The grid. score: what is reported of an episode, its `returns` or its `successes`. recipe_of: by task and row, a
+    function of a module where there are several workers.
 
     seeds: of trainings; the teacher has none. variants: of a task by name, as the world calls them; the first is
     learned, all are played. writes: see `WorldPolicy`.
@@ -70,7 +72,7 @@ class WorldPlan:
     seeds: Sequence[int]
     episodes: int
     score: str
-    recipe_of: Callable[[str], Imitation] = _usual
+    recipe_of: Callable[[str, str], Imitation] = _usual
     variants: Callable[[str], Mapping[str, str]] = _alone
     writes: int | None = None
 
@@ -90,7 +92,7 @@ class WorldPlan:
         if len(variants := self.variants(job.task)) > 1:
             found["variants"] = dict(variants)
         if job.row != TEACHER:
-            found |= {"row": asdict(ROWS[job.row]), "recipe": asdict(self.recipe_of(job.task))}
+            found |= {"row": asdict(ROWS[job.row]), "recipe": asdict(self.recipe_of(job.task, job.row))}
             found |= {} if self.writes is None else {"writes": self.writes}
         return found
 
@@ -148,16 +150,15 @@ def carry_out(plan: WorldPlan, python: Path, module: str, jobs: Sequence[Job]) -
         do(partial(_measured, plan, world, lessons), jobs, plan.folder, HERE)
 
 
-def _lessons(plan: WorldPlan, world: World, task: str) -> Lessons:
-    recipe = plan.recipe_of(task)
-    return world.teach(_learned(plan, task), range(recipe.episodes), recipe.prefix, recipe.disturbed)
+def _lessons(plan: WorldPlan, world: World, task: str, episodes: int, prefix: int, disturbed: float) -> Lessons:
+    return world.teach(_learned(plan, task), range(episodes), prefix, disturbed)
 
 
 def _learned(plan: WorldPlan, task: str) -> str:
     return next(iter(plan.variants(task).values()))
 
 
-def _measured(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job, store: Store) -> str:
+def _measured(plan: WorldPlan, world: World, lessons: Lecture, job: Job, store: Store) -> str:
     measure = partial(_teacher, plan, world, job) if job.row == TEACHER else partial(_row, plan, world, lessons, job)
     scores = store.get("figures", plan.settings(job), measure)["scores"]
     return f"{sum(scores) / len(scores):+.3f}"
@@ -174,12 +175,14 @@ def _scores(judged: Mapping[str, Sequence[float]]) -> Figures:
     return {"scores": next(iter(first.values())), "elsewhere": {k: v for other in others for k, v in other.items()}}
 
 
-def _row(plan: WorldPlan, world: World, lessons: Callable[[str], Lessons], job: Job) -> Figures:
+def _row(plan: WorldPlan, world: World, lessons: Lecture, job: Job) -> Figures:
     begun = time.process_time()
     torch.manual_seed(job.seed)
     words = world.describe(_learned(plan, job.task))
-    policy = WorldPolicy(ROWS[job.row], words, lessons(job.task), plan.writes)
-    progress = imitate(policy, lessons(job.task), plan.recipe_of(job.task), job.seed)
+    recipe = plan.recipe_of(job.task, job.row)
+    taught = lessons(job.task, recipe.episodes, recipe.prefix, recipe.disturbed)
+    policy = WorldPolicy(ROWS[job.row], words, taught, plan.writes)
+    progress = imitate(policy, taught, recipe, job.seed)
     learned = time.process_time()
     seeds = range(FIRST_JUDGED, FIRST_JUDGED + plan.episodes)
     return {
@@ -197,6 +200,7 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
     tasks = {task: found for task in plan.tasks if (found := _task(plan, task))["rows"]}
     begun = [task for task, found in tasks.items() if set(found["rows"]) != {TEACHER}]
     inside = {group: [task for task in members if task in begun] for group, members in groups.items()}
+    recipes = [plan.recipe_of(task, row) for task in plan.tasks for row in plan.rows]
     return {
         "seeds": list(plan.seeds),
         "episodes_per_seed": plan.episodes,
@@ -205,7 +209,7 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
         "tasks": tasks,
         "means": {group: _together(tasks, chosen, 1 / len(chosen)) for group, chosen in inside.items() if chosen},
         "sum": _together(tasks, begun, 1.0),
-        "recipes": {digest(asdict(recipe)): asdict(recipe) for recipe in map(plan.recipe_of, plan.tasks)},
+        "recipes": {digest(asdict(recipe)): asdict(recipe) for recipe in recipes},
     }
 
 
@@ -215,7 +219,8 @@ def _task(plan: WorldPlan, task: str) -> Figures:
         taken = [found for _, found in chosen]
         rows[AUTO] = {**_cell(taken, plan.score), "taken": [name for name, _ in chosen]}
     words = plan.found(Job(task, TEACHER, 0)) or {}
-    return {"teacher": words.get("words"), "recipe": digest(asdict(plan.recipe_of(task))), "rows": rows}
+    recipes = {row: digest(asdict(plan.recipe_of(task, row))) for row in plan.rows}
+    return {"teacher": words.get("words"), "recipes": recipes, "rows": rows}
 
 
 def _seeds(plan: WorldPlan, task: str, row: str) -> list[Figures]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -253,11 +253,21 @@ def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Pa
     grid, job = plan_of(tmp_path), Job("RepeatFirstEasy", "gru", 0)
     others = (
         WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 3, "returns"),
-        WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 2, "returns", lambda task: Imitation(steps=7)),
+        WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 2, "returns", lambda task, row: Imitation(steps=7)),
         WorldPlan(tmp_path, grid.tasks, grid.rows, (0, 1), 2, "returns", variants=lambda task: {"a": task, "b": task}),
     )
     assert len({grid.folder(job), *(other.folder(job) for other in others)}) == 4
     assert len({grid.folder(each) for each in grid.jobs()}) == len(grid.jobs()) == 2 * (1 + 2 * 2)
+
+
+def test_a_row_can_be_taught_by_a_recipe_of_its_own(tmp_path: Path) -> None:
+    recipes = {"none": Imitation(steps=7), "gru": Imitation(steps=7, learning_rate=1e-3)}
+    grid = WorldPlan(tmp_path, ("hall",), ("none", "gru"), (0,), 1, "returns", lambda task, row: recipes[row])
+    for job in grid.jobs():
+        Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": [1.0], "words": "all"})
+    figures = worlds.figures_of(grid, {})
+    found = {row: figures["recipes"][name] for row, name in figures["tasks"]["hall"]["recipes"].items()}
+    assert found == {row: asdict(recipe) for row, recipe in recipes.items()}
 
 
 def test_workers_find_what_one_process_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
