@@ -23,7 +23,7 @@ MEMORIES = ("none", "first_frame", "last_k", "gru", "trace", "trace+window", "au
 RECIPE = Imitation(steps=2000, paced=True)
 """Cut by ticks instead, an answer that is asked for late is learned late or never."""
 ATTENDING, ATTENDING_RATE = ("gru+cache", "transformer"), 2e-3
-"""Rows that read by attention, and their learning rate by `RECIPE`: at the usual one an age is found late or never."""
+"""Rows that read by attention, and their learning rate: at the usual one an age is found late or never."""
 DRIVEN = Imitation(steps=2000, disturbed=0.1)
 """Where an error leads to where no teacher was, and every tick has something to be learned."""
 OTHERS = dict.fromkeys(TASKS["control"], DRIVEN) | {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def recipe_of(task: str, row: str) -> Imitation:
     """How a task is taught to a row."""
     recipe = OTHERS.get(task, RECIPE)
-    return replace(recipe, learning_rate=ATTENDING_RATE) if recipe.paced and row in ATTENDING else recipe
+    return replace(recipe, learning_rate=ATTENDING_RATE) if row in ATTENDING else recipe
 
 
 def quick_recipe(task: str, row: str) -> Imitation:
