@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
@@ -14,7 +13,6 @@ from studies.grid import Figures
 from studies.metaworld.names import TASKS, Cue
 from studies.worlds import plan as worlds
 from studies.worlds.plan import WorldPlan
-from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
@@ -78,9 +76,7 @@ def run(
         grid = WorldPlan(out_dir, QUICK_TASKS, rows, (0,), 5, "successes", quick_recipe, variants, WRITES)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
-    figures = worlds.figures_of(grid, {})
-    cues = {name: cue._asdict() for name, cue in CUES.items()}
-    return {**figures, "cues": cues, "rows": {name: asdict(ROWS[name]) for name in grid.rows}}
+    return {**worlds.figures_of(grid, {}), "cues": {name: cue._asdict() for name, cue in CUES.items()}}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table
@@ -14,7 +14,6 @@ from studies.grid import Figures
 from studies.popgym.names import ALL, GROUPS, TASKS
 from studies.worlds import plan as worlds
 from studies.worlds.plan import WorldPlan
-from studies.worlds.rows import ROWS
 from studies.worlds.training import Imitation
 
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
@@ -85,9 +84,7 @@ def run(
         grid = WorldPlan(out_dir, QUICK_TASKS, rows, (0,), 20, "returns", quick_recipe)
     if not report and (why := worlds.skipped(grid, REQUIREMENTS, packages, MODULE, workers)):
         return why
-    figures = worlds.figures_of(grid, GROUPS)
-    options_of = {name: asdict(ROWS[name]) for name in grid.rows}
-    return {**figures, "rows": options_of, "published": PUBLISHED}
+    return {**worlds.figures_of(grid, GROUPS), "published": PUBLISHED}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

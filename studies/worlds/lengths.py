@@ -36,6 +36,8 @@ class Lengths:
 
     def tell(self, losses: NDArray[np.floating], mask: NDArray[np.bool_]) -> None:
         """Of every decision that a step taught, in the order of its `mask` `(B, T)`."""
+        if not self.paced:
+            return
         at = mask.nonzero()[1]
         decided = np.bincount(at)
         found = np.flatnonzero(decided)

@@ -196,7 +196,10 @@ def _row(plan: WorldPlan, world: World, lessons: Lecture, job: Job) -> Figures:
 
 
 def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
-    """Scores by task and row; means by group of tasks and the sum of all, of rows that have every task begun there."""
+    """Scores by task and row; means by group of tasks and the sum of all, of rows that have every task begun there.
+
+    Beside them the rows' options and the recipes.
+    """
     tasks = {task: found for task in plan.tasks if (found := _task(plan, task))["rows"]}
     begun = [task for task, found in tasks.items() if set(found["rows"]) != {TEACHER}]
     inside = {group: [task for task in members if task in begun] for group, members in groups.items()}
@@ -210,6 +213,7 @@ def figures_of(plan: WorldPlan, groups: Mapping[str, Sequence[str]]) -> Figures:
         "means": {group: _together(tasks, chosen, 1 / len(chosen)) for group, chosen in inside.items() if chosen},
         "sum": _together(tasks, begun, 1.0),
         "recipes": {digest(asdict(recipe)): asdict(recipe) for recipe in recipes},
+        "rows": {row: asdict(ROWS[row]) for row in plan.rows},
     }
 
 
