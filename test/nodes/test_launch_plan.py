@@ -199,6 +199,22 @@ def test_a_parameter_file_is_checked_and_what_it_says_in_vain_is_told(tmp_path: 
             robot(params_file=str(file))
 
 
+def test_a_parameter_file_goes_to_every_node_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "params.yaml").write_text("policy_node: {ros__parameters: {ramp_ms: 1000}}")
+    plan = robot(params_file="~/params.yaml")
+    assert {node.params_files for node in plan.nodes} == {(str(tmp_path / "params.yaml"),)}
+    assert {node.params_files for node in robot().nodes} == {()}
+    with pytest.raises(ConfigError, match="Give the whole path"):
+        robot(params_file="~nobody-of-this-name/params.yaml")
+
+
+@pytest.mark.parametrize("ros2_bag", [False, True])
+def test_a_bag_in_the_home_folder_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ros2_bag: bool) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert str(tmp_path / "bag") in replay_command("~/bag", "1.0", "origin_trace", ros2_bag=ros2_bag)
+
+
 def test_a_process_is_started_again_after_faults_but_not_for_ever() -> None:
     assert not Restarts(False).again(-9, 0.0)
     restarts = Restarts(True, most=2, within_s=10.0)

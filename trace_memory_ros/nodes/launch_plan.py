@@ -7,7 +7,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,16 @@ ROS_PARAMETERS = "ros__parameters"
 
 @dataclass(frozen=True)
 class NodePlan:
-    """One process. required: the launch ends when it ended for good; of others only words tell."""
+    """One process. required: the launch ends when it ended for good; of others only words tell.
+
+    params_files: ROS parameter files that `parameters` win over.
+    """
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     remaps: Remaps = ()
     required: bool = True
+    params_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,12 @@ def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], p
         guards = {"dry_run": flag(given, "dry_run"), "start_enabled": flag(given, "start_enabled")}
         nodes.append(NodePlan("policy_node", {**prompt, **guards}, remaps))
     nodes.append(_markers(model, given, topics, remaps))
-    notes = check_params_file(given["params_file"], known, nodes) if given["params_file"] else ()
+    notes: tuple[str, ...] = ()
+    if given["params_file"]:
+        # Launch passes over a file that it does not find, and no shell expands the ~ of NAME:=~/FILE.
+        path = _expanded(given["params_file"])
+        notes = check_params_file(path, known, nodes)
+        nodes = [replace(node, params_files=(path,)) for node in nodes]
     return LaunchPlan(tuple(nodes), (*notes, *(policy_notes(given, topics, remaps) if policy else ())))
 
 
@@ -99,6 +108,14 @@ def replay_plan(given: Mapping[str, str]) -> LaunchPlan:
     memory = {**model, "deadline_ms": whole(given, "deadline_ms")}
     nodes = (NodePlan("memory_node", memory, _of(topics.streams, remaps)), _markers(model, given, topics, remaps))
     return LaunchPlan(nodes)
+
+
+def _expanded(path: str) -> str:
+    """`path` without ~. Raises ConfigError for the home of a user who is not there."""
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError as error:
+        raise ConfigError(f"{path}: {error} Give the whole path") from error
 
 
 def _markers(model: Mapping[str, Any], given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) -> NodePlan:
@@ -216,7 +233,7 @@ def check_params_file(path: str, known: Mapping[str, Collection[str]], nodes: Se
     Raises ConfigError for a file that cannot be read, and for a section or parameter of no node.
     """
     try:
-        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"params_file = {path}: cannot be read: {error}; correct the path or the file") from error
     notes = []
@@ -275,8 +292,9 @@ def replay_command(
     topics = list(dict.fromkeys([*sensor_topics(checkpoint, namespace, renamed), *asked]))
     own = [absolute(name, namespace) for name in RECORDED]
     rules = [f"{name}:=/recorded{name}" for name in own if name in topics]
-    command = ["ros2", "bag", "play", bag]
+    file = _expanded(bag)
+    command = ["ros2", "bag", "play", file]
     if not ros2_bag:
-        command = [sys.executable, "-m", "trace_memory_ros.nodes.bag_player_node", bag, "--wait-s", "5"]
+        command = [sys.executable, "-m", "trace_memory_ros.nodes.bag_player_node", file, "--wait-s", "5"]
     command += ["--rate", rate, "--topics", *topics]
     return [*command, "--remap", *rules] if rules else command

@@ -99,14 +99,13 @@ def end(reason: str, failed: bool = False) -> list[Action]:
 
 def _node(plan: NodePlan, given: Given) -> LifecycleNode:
     config = PathJoinSubstitution([FindPackageShare(PACKAGE), "config", f"{plan.name}.yaml"])
-    own = [given["params_file"]] if given.get("params_file") else []
     return LifecycleNode(
         package=PACKAGE,
         executable=plan.name,
         name=plan.name,
         namespace=given["namespace"],
         output="screen",
-        parameters=[config, *own, dict(plan.parameters)],
+        parameters=[config, *plan.params_files, dict(plan.parameters)],
         remappings=list(plan.remaps),
         ros_arguments=ros_arguments(plan.name, given["namespace"], given["log_level"]),
     )
