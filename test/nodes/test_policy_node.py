@@ -117,6 +117,27 @@ def test_a_stale_condition_holds_for_a_while_then_commands_stop(partner: Partner
     partner.act(5)
 
 
+def test_after_a_tick_that_could_not_be_used_no_chunk_of_before_it_is_executed(partner: Partner) -> None:
+    """Chunks of four ticks are averaged by age, and ages are counted in calls of the policy."""
+
+    def stale() -> None:
+        stamp = partner.robot.next_stamp()
+        partner.send(replace(partner.condition(9, stamp), status=ConditionStatus.STALE, reason="an eye is silent"))
+
+    def lost() -> None:
+        partner.send(partner.condition(9, partner.robot.send_tick(9, skip=("left_wrist",))))
+
+    for unusable in (stale, lost):
+        partner.act(1)
+        unusable()
+        partner.policy.reset()
+        for seed in (2, 3):
+            stamp = partner.robot.send_tick(seed)
+            condition = partner.condition(seed, stamp)
+            partner.send(condition)
+            np.testing.assert_array_equal(partner.answer(stamp).astype(np.float32), partner.expected(seed, condition))
+
+
 def test_an_invalid_condition_at_the_start_gets_no_command(partner: Partner) -> None:
     stamp = partner.robot.send_tick(1)
     none = np.zeros(0, np.float32)

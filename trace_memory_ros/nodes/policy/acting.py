@@ -53,15 +53,21 @@ class TickByTick:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._action: Action | None = None
+        self._tick: int | None = None
         self.took_ms = 0.0
 
     def reset(self) -> None:
+        self._tick = None
         self._policy.reset()
 
     def begin(self, observation: Observation, condition: Condition) -> None:
         check_condition(condition, self._policy.condition)
+        if self._tick is not None and condition.tick != self._tick + 1:
+            # It ages its chunks by calls, and ticks without a usable observation were none.
+            self.reset()
         begun = time.perf_counter()
         self._action = self._policy.act(observation, condition)
+        self._tick = condition.tick
         self.took_ms = 1e3 * (time.perf_counter() - begun)
 
     def awaited(self, tick: int) -> bool:
