@@ -5,20 +5,37 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nodes.robot import CAMERAS, PERIOD_NS, Robot
 from safetensors.numpy import load_file
+from std_srvs.srv import Trigger
 
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes.memory.snapshot_file import HEAD
+from trace_memory_ros.nodes.parent import PARENT
 from trace_memory_ros.nodes.processes import NodeProcess, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
 
 NODE = "survivor/memory_node"
+FAULTY = """
+from trace_memory_ros.nodes.lifecycle import run
+from trace_memory_ros.nodes.memory_node import MemoryNode
+
+
+class Faulty(MemoryNode):
+    def _on_reset(self, request, response):
+        raise RuntimeError("somebody's mistake")
+
+
+run(Faulty)
+"""
 TOPICS = (*(f"camera/{camera}/image_raw" for camera in CAMERAS), "joint_states")
 
 
@@ -35,11 +52,12 @@ class Survivor:
         self._spec = NodeSpec("memory_node", {**settings, **kept}, namespace="survivor")
         self.process = self.start(0)
 
-    def start(self, number: int) -> NodeProcess:
+    def start(self, number: int, package: str = "trace_memory_ros.nodes", **environment: str) -> NodeProcess:
         """Start it and wait until robot and node hear each other: a killed one stays listed for a while."""
         before = self._ends()
         self.robot.health.clear()
-        process = NodeProcess(self._spec, self._folder / f"logs{number}", self._environment)
+        spec = replace(self._spec, package=package)
+        process = NodeProcess(spec, self._folder / f"logs{number}", self._environment | environment)
         process.wait_ready(120.0)
         self.robot.wait(
             lambda: all(new - old for new, old in zip(self._ends(), before, strict=True)), "new subscribers"
@@ -51,8 +69,14 @@ class Survivor:
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.stop()
 
-    def restart(self, number: int) -> None:
-        self.process = self.start(number)
+    def restart(self, number: int, package: str = "trace_memory_ros.nodes", **environment: str) -> None:
+        self.process = self.start(number, package, **environment)
+
+    def wait_ended(self) -> int:
+        self.robot.wait(lambda: not self.process.running, "the end of the process")
+        code = self.process.returncode
+        assert code is not None
+        return code
 
     def wait_kept(self, ticks: int) -> None:
         self.robot.wait(
@@ -137,3 +161,37 @@ def test_a_memory_survives_its_node_and_says_what_it_lacks(survivor: Survivor, m
     survivor.wait_kept(1)
     assert survivor.process.stop() == 0
     assert not survivor.file.exists()
+
+
+@pytest.mark.timeout(400)
+def test_a_memory_whose_node_ends_by_an_error_or_with_its_launcher_is_gone_on_from(
+    survivor: Survivor, tmp_path: Path
+) -> None:
+    package = tmp_path / "site" / "faulty"
+    package.mkdir(parents=True)
+    (package / "memory_node.py").write_text(FAULTY)
+    paths = os.pathsep.join([str(package.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    robot = survivor.robot
+    assert robot.tick(0)[0].tick == 0
+    survivor.wait_kept(1)
+    survivor.kill()
+
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as launcher:
+        survivor.restart(1, **{PARENT: str(launcher.pid)})
+        (condition, _) = robot.tick(1)
+        assert (condition.tick, condition.restored) == (1, True)
+        survivor.wait_kept(2)
+        launcher.kill()
+    assert survivor.wait_ended() == 0
+
+    survivor.restart(2, "faulty", PYTHONPATH=paths)
+    (condition, _) = robot.tick(2)
+    assert (condition.tick, condition.restored) == (2, True)
+    survivor.wait_kept(3)
+    robot.client.node.create_client(Trigger, "memory_node/reset").call_async(Trigger.Request())
+    assert survivor.wait_ended() == 1
+    assert "somebody's mistake" in survivor.process.log
+
+    survivor.restart(3)
+    (condition, _) = robot.tick(3)
+    assert (condition.tick, condition.restored) == (3, True)

@@ -14,7 +14,7 @@ import rclpy
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
@@ -32,7 +32,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class ManagedNode(LifecycleNode):
     """A lifecycle node whose subclass says what to do in four hooks; a hook that raises fails the transition.
 
-    `table` is the subclass's parameter dataclass; it has a bool field `autostart`.
+    `table` is the subclass's parameter dataclass; it has a bool field `autostart`. faulted: whether the process ends by
+    a fault, so that what a node keeps to go on from after one stays.
     """
 
     table: type
@@ -42,6 +43,7 @@ class ManagedNode(LifecycleNode):
         self.ended: Future[int] = Future()
         self.configured = False
         self.active = False
+        self.faulted = False
         self._hangs: HangWatch | None = None
         parameters.declare(self, self.table)
         self.add_on_set_parameters_callback(self._review)
@@ -188,11 +190,16 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     rclpy.init(args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO)
     node = make()
     threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
-    parent.watch(lambda: _end(node.ended))
+    parent.watch(lambda: _orphaned(node))
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
         executor.spin_until_future_complete(node.ended)
+    except ExternalShutdownException:
+        raise
+    except Exception:
+        node.faulted = True
+        raise
     finally:
         node.stop()
         executor.shutdown()
@@ -208,6 +215,12 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
 def _end_on_signal(ended: Future[int]) -> None:
     signal.sigwait(STOP_SIGNALS)
     _end(ended)
+
+
+def _orphaned(node: ManagedNode) -> None:
+    """Whoever started it was killed: it ends as if it had been killed too, but for its goodbye."""
+    node.faulted = True
+    _end(node.ended)
 
 
 def _end(ended: Future[int]) -> None:

@@ -118,9 +118,10 @@ class MemoryNode(ManagedNode):
             self.get_logger().info(f"memory {continuity.story}")
 
     def deactivate(self) -> None:
-        """No more ticks; the episode has ended."""
+        """No more ticks; the episode has ended, unless a fault ends the node."""
         self._deadline.set(None)
-        self._remembering.end()
+        if not self.faulted:
+            self._remembering.end()
 
     def release(self) -> None:
         """Close the topics."""

@@ -1,7 +1,7 @@
 """What a memory goes on from: snapshots while it ticks, and after a fault the youngest of them.
 
 An episode that ends in order (reset, deactivation, SIGINT, SIGTERM) takes its snapshot with it, so that what is
-found at activation was left by a fault: a killed process, a crash, a power cut.
+found at activation was left by a fault: a killed process or launcher, a crash, an error, a power cut.
 """
 
 from __future__ import annotations
