@@ -135,7 +135,7 @@ def test_a_hold_lasts_from_the_last_good_command_on_and_stops_velocities() -> No
     assert desk.sent == [(0, 1.0, 1.0), (50, 1.0, 0.0), (100, 1.0, 0.0)]
     assert desk.counts == {"commands": 1, "holds": 2, "no_command": 2}
     assert "commands stopped, after 120 ms of: stale" in desk.faults
-    desk.output.restart()  # another episode
+    desk.output.stop()  # another episode
     desk.tick(250, None)
     assert len(desk.sent) == 3
 
@@ -181,7 +181,7 @@ def test_a_stop_lasts_until_it_is_enabled_and_begins_where_the_arm_is() -> None:
     desk.output.stop()
     assert desk.stills == 1
     desk.tick(350, 8.0, place=6.0)
-    desk.output.restart()
+    desk.output.stop()
     desk.permission.new_episode()
     desk.tick(400, None)
     assert len(desk.sent) == 6 and "(~/stop)" in desk.permission.reason
@@ -236,7 +236,11 @@ def test_others_on_a_topic_block_commands_for_as_long_as_they_are_there() -> Non
     assert not desk.sent and desk.faults == ["also commanded by /other"]
     desk.permission.block("")
     desk.tick(PERIOD_MS, 1.0)
-    assert len(desk.sent) == 1
+    assert len(desk.sent) == 1 and not desk.stills
+    desk.permission.block("also commanded by /other")
+    for k in (2, 3, 4):
+        desk.tick(k * PERIOD_MS, 1.0)
+    assert (len(desk.sent), desk.stills) == (1, 1), "what moves is told to stand, once"
 
 
 def test_what_is_beyond_a_limit_is_clamped_or_refused_and_named() -> None:

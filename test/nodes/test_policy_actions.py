@@ -136,6 +136,43 @@ def test_a_type_without_a_header_is_commanded_without_a_stamp(hearer: Hearer) ->
     assert held == type(held)()  # a base that is told nothing new must stop, not drive on
 
 
+@pytest.mark.parametrize("hearer", ["wheels"], indirect=True)
+def test_a_base_is_told_to_stand_when_an_episode_ends(hearer: Hearer) -> None:
+    hearer.act_on(1)
+    driving = hearer.heard[WHEELS.topic][-1]
+    hearer.act_on(2, episode=2, status=ConditionStatus.STALE, reason="an eye is silent")
+    standing = hearer.heard[WHEELS.topic][-1]
+    assert driving != type(driving)() and standing == type(standing)()
+
+
+@pytest.mark.parametrize("hearer", ["wheels"], indirect=True)
+def test_a_base_is_told_to_stand_where_another_node_may_command_it(hearer: Hearer) -> None:
+    heard, node = hearer.heard[WHEELS.topic], hearer.robot.client.node
+    hearer.act_on(1)
+    count, standing = len(heard), type(heard[-1])()
+
+    def send() -> None:
+        hearer.send(hearer.condition(2, hearer.robot.send_tick(2)))
+
+    def blocked() -> bool:
+        send()
+        return "also commanded by" in hearer.robot.health[hearer.node].message
+
+    def acts() -> bool:
+        send()
+        return len(heard) > count and heard[-1] != standing
+
+    other = node.create_publisher(type(standing), WHEELS.topic, qos.COMMAND)
+    try:
+        hearer.robot.wait(blocked, "no command beside another node")
+        hearer.robot.wait(lambda: heard[-1] == standing, "the base to be told to stand")
+        assert heard[-2] != standing
+        count = len(heard)
+    finally:
+        node.destroy_publisher(other)
+    hearer.robot.wait(acts, "commands alone")
+
+
 @pytest.mark.parametrize("hearer", ["relative"], indirect=True)
 def test_relative_outputs_are_added_to_the_state_that_the_condition_names(hearer: Hearer) -> None:
     """By the time a condition is answered, newer joints have come."""

@@ -76,7 +76,7 @@ class PolicyNode(ManagedNode):
         self._drained = DrainedDeadline(self, self._on_drained)
         store = SampleStore(observation)
         self._output = output = CommandOutput(self, self._safety, self._fault, self._now_ns, self._defer)
-        answers = Answers(self._act, output.hold, output.refuse, output.restart)
+        answers = Answers(self._act, output.hold, output.refuse, output.stop)
         most = horizon_of(observation)  # what one image may set free at once
         self._answering = Answering(self._acting, store, most, settings, answers, self._fault, self._wait.set)
         self._restart()

@@ -41,13 +41,13 @@ class Answers:
     """What is called with each condition's answer, in order.
 
     act: action, state and stamp of its tick. hold: stamp, source and reason. refuse: source and reason.
-    restart: before the first of an episode.
+    stop: before the first of an episode.
     """
 
     act: Callable[[Action, State, int], None]
     hold: Callable[[int, str, str], None]
     refuse: Fault
-    restart: Callable[[], None]
+    stop: Callable[[], None]
 
 
 class Answering:
@@ -115,7 +115,7 @@ class Answering:
         condition = waiting.condition
         if condition.episode != self._episode:
             self._begin_episode(condition.episode)
-            self._answers.restart()
+            self._answers.stop()
         if condition.tick != self._last_tick + 1:
             # Chunks are averaged or executed by age, and a gap would shift their ages.
             self._run.reset()

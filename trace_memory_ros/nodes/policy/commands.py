@@ -91,10 +91,9 @@ class CommandOutput:
         self.counts = dict.fromkeys(COUNTED, 0)
         self._sent_at = self._late_at = -np.inf
         self._late_text = ""
-        self.restart()
+        self._forget()
 
-    def restart(self) -> None:
-        """A new episode: there is no last command; counts go on."""
+    def _forget(self) -> None:
         self._waiting: Answer | None = None
         self._last: Values | None = None
         self._good_ns = self._last_ns = 0
@@ -125,16 +124,16 @@ class CommandOutput:
         self._sent_at = -np.inf
 
     def refuse(self, source: str, reason: str) -> None:
-        """Give no command: whoever asked is not whom this policy was trained with."""
+        """Give no command: it may not be given, or whoever asked is not whom this policy was trained with."""
         self.counts["no_command"] += 1
         self.stop()
         self._fault(source, reason)
 
     def stop(self) -> None:
-        """Stop what moves by itself; what comes next counts from where the arm is."""
+        """Stop what moves by itself; what comes next counts from where the arm is. Counts go on."""
         moving = self._last is not None
         self._drop_waiting()
-        self.restart()
+        self._forget()
         if moving:
             self._publisher.still(self._clock())
 
@@ -148,8 +147,7 @@ class CommandOutput:
     def _take(self, answer: Answer) -> None:
         self._note_outage()
         if reason := self._guards.permission.reason:
-            self.counts["no_command"] += 1
-            self._fault(COMMAND, reason)
+            self.refuse(COMMAND, reason)
             return
         timing = self._guards.timeliness.judge(answer.stamp_ns, self._clock())
         self._drop_waiting()
