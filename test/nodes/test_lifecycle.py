@@ -7,16 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures import damage
+from fixtures import damage, tiny_checkpoint
 
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.processes import NodeFailed, NodeProcess, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
+from trace_memory_ros.observation.config import SensorConfig, default_arm
 
 PATIENCE_S = 120.0
 
@@ -57,6 +59,60 @@ def test_a_bad_checkpoint_fails_loudly_and_can_be_mended(
         client.change_state("memory_node", transition, PATIENCE_S)
         assert client.state("memory_node") == state
     assert lone_node.stop() == 0
+
+
+def ends_of(client: EpisodeClient, node: str) -> list[str]:
+    """Topics that a node of the client's namespace publishes or subscribes to, as often as it does."""
+    graph, names = client.node, {topic for topic, _ in client.node.get_topic_names_and_types()}
+    found = [
+        topic
+        for topic in names
+        for info in (*graph.get_publishers_info_by_topic(topic), *graph.get_subscriptions_info_by_topic(topic))
+        if info.node_name == node and info.node_namespace == "/alone"
+    ]
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("node", "wrong", "words"),
+    [
+        ("policy_node", {"limits_file": "/no/such/file"}, "/no/such/file"),
+        ("policy_node", {"checkpoint": "lacking"}, "is not installed"),
+        ("memory_node", {"checkpoint": "lacking"}, "is not installed"),
+    ],
+)
+def test_a_configuration_that_failed_leaves_nothing_behind(
+    node: str,
+    wrong: dict[str, str],
+    words: str,
+    tmp_path: Path,
+    domain_id: int,
+    client: EpisodeClient,
+    checkpoints: dict[str, Path],
+) -> None:
+    """A publisher left over would be the corrected policy_node's rival on its own topic."""
+    lacking = SensorConfig("arm", "dynamic", 250, type="control_msgs/msg/DynamicJointState", select=("position.a",))
+    arm = default_arm()
+    observation = replace(arm, streams=(*arm.streams, lacking), state=(*arm.state, "arm.position.a"))
+    tiny_checkpoint(tmp_path / "lacking", observation=observation)
+    process = NodeProcess(NodeSpec(node, namespace="alone"), tmp_path, private_environment(domain_id))
+    right = {"checkpoint": str(checkpoints["trace"])} | dict.fromkeys(wrong.keys() - {"checkpoint"}, "")
+    places = {"lacking": str(tmp_path / "lacking")}
+    try:
+        client.state(node, PATIENCE_S)
+        client.set_parameters(node, right | {name: places.get(value, value) for name, value in wrong.items()})
+        with pytest.raises(EpisodeFailed, match="configure"):
+            client.change_state(node, "configure", PATIENCE_S)
+        process.wait_log(words)
+        client.set_parameters(node, right)
+        client.change_state(node, "configure", PATIENCE_S)
+        known = f"/alone/{arm.cameras[0].topic}"
+        assert client.spin_until(lambda: known in ends_of(client, node), PATIENCE_S)
+        assert client.spin_until(lambda: len(ends_of(client, node)) == len(set(ends_of(client, node))), 10.0), ends_of(
+            client, node
+        )
+    finally:
+        process.stop()
 
 
 def test_autostart_with_a_damaged_checkpoint_ends_the_process(

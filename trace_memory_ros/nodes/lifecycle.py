@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import rclpy
@@ -73,12 +73,14 @@ class ManagedNode(LifecycleNode):
         """Stop working, keeping what was loaded."""
 
     def release(self) -> None:
-        """Free what `configure` made; must also work after a half-done `configure`."""
+        """Free what `configure` made; must also work after a half-done `configure`, whose entities go besides."""
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        before = (set(self.publishers), set(self.subscriptions), set(self.timers))
         done = self._try("configure", self.configure)
         if done != SUCCESS:
             self.release()
+            self._drop_all_but(*before)
             return done
         self.configured = True
         return super().on_configure(state)
@@ -126,12 +128,18 @@ class ManagedNode(LifecycleNode):
             self.configured = False
             self._try("release", self.release)
 
-    def drop_entities(self, publishers: Sequence[Any] = (), subscriptions: Sequence[Any] = ()) -> None:
+    def drop_entities(self, publishers: Iterable[Any] = (), subscriptions: Iterable[Any] = ()) -> None:
         """Destroy publishers and subscriptions that `configure` made."""
         for publisher in publishers:
             self.destroy_lifecycle_publisher(publisher)
         for subscription in subscriptions:
             self.destroy_subscription(subscription)
+
+    def _drop_all_but(self, publishers: set[Any], subscriptions: set[Any], timers: set[Any]) -> None:
+        """Destroy what a half-done `configure` made: left over, it would be another node's rival, or this one's own."""
+        self.drop_entities(set(self.publishers) - publishers, set(self.subscriptions) - subscriptions)
+        for timer in set(self.timers) - timers:
+            self.destroy_timer(timer)
 
     def _stand_down(self) -> None:
         self.active = False
