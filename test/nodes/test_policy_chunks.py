@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fixtures import damage, tiny_checkpoint
 from nodes.conftest import READY_S
-from nodes.robot import CAMERAS, Robot, picture, posture
+from nodes.robot import CAMERAS, JOINTS, Robot, picture, posture
 from policies.installed import install, slow_project
 
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
@@ -19,7 +19,7 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
-from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.observation.lockstep import LockstepObserver
 from trace_memory_ros.runtime import checkpoint
@@ -32,22 +32,24 @@ TICKS = 40
 POLICY = "slow/policy_node"
 
 
-def slow_checkpoint(folder: Path) -> Path:
-    """A tiny memory under a policy of the family `slow`: chunks of 200 ticks, a new one wanted after every 2."""
-    tiny_checkpoint(folder / "tiny")
+def family_checkpoint(folder: Path, name: str, family: str, **options: object) -> None:
+    """The tiny memory of `folder` under a policy of an installed family."""
     loaded = checkpoint.load(folder / "tiny")
     shape = {name: loaded.policy.options[f"memory_{name}"] for name in ("tokens", "width", "address")}
-    options = {"action_names": list(ACTION_NAMES), "condition": shape, "ticks": 200, "execute": 2, "seconds": SECONDS}
+    options = {"action_names": list(ACTION_NAMES), "condition": shape, **options}
     tensors = {name: tensor for name, tensor in loaded.tensors.items() if not name.startswith("policy.")}
-    checkpoint.save(folder / "slow", replace(loaded.config, policy=PolicyConfig("slow", options)), tensors)
-    return folder / "slow"
+    checkpoint.save(folder / name, replace(loaded.config, policy=PolicyConfig(family, options)), tensors)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("slow")
     install(path / "site", slow_project(path / "project"))
-    slow_checkpoint(path)
+    tiny_checkpoint(path / "tiny")
+    # Chunks of 200 ticks, a new one wanted after every 2.
+    family_checkpoint(path, "slow", "slow", ticks=200, execute=2, seconds=SECONDS)
+    family_checkpoint(path, "odd", "odd", always=0)
+    family_checkpoint(path, "never", "odd", always=2)
     damage(path / "tiny", path / "damaged")
     return path
 
@@ -157,3 +159,31 @@ def test_what_cannot_act_fails_configuration_by_name(
     assert client.state("policy_node") == "unconfigured"
     for text in named:
         process.wait_log(text)
+
+
+def test_a_policy_whose_answers_are_no_actions_is_named_and_the_arm_holds(folder: Path, domain_id: int) -> None:
+    model = {"checkpoint": str(folder / "odd"), "reliability": "reliable", "autostart": True}
+    patient = {**model, **LOCKSTEP, "diagnostics_rate_hz": 20.0, "input_wait_ms": 10_000, "hold_ms": 60_000}
+    memory = NodeSpec("memory_node", {**model, "deadline_ms": 20_000}, namespace="odd")
+    specs = [memory, NodeSpec("policy_node", patient, namespace="odd")]
+    with NodeGroup(specs, folder / "logs", environment(folder, domain_id)) as group:
+        group.wait_ready(READY_S)
+        robot = Robot(domain_id, "odd")
+        robot.wait_matched(nodes=2)
+        robot.wait_acting()
+        for place, words in ((1, "shape (15,)"), (2, "shape (1, 16)"), (3, "str in place of numbers (16,)")):
+            held = answered(robot, robot.send_tick(place, joints=posture(place) | {JOINTS[0]: float(place)}))
+            np.testing.assert_array_equal(np.float32(held), np.float32(0.1))
+            group["odd/policy_node"].wait_log(words)
+        answered(robot, robot.send_tick(4, joints=posture(4) | {JOINTS[0]: 0.0}))
+        group.check_alive()
+        robot.client.close()
+
+
+def test_a_policy_that_never_gives_an_action_fails_configuration(folder: Path, domain_id: int) -> None:
+    spec = NodeSpec("policy_node", {"checkpoint": str(folder / "never"), "autostart": True}, namespace="never")
+    process = NodeProcess(spec, folder / "logs", environment(folder, domain_id))
+    with pytest.raises(NodeFailed, match="exit code 1"):
+        process.wait_ready(READY_S)
+    assert "cannot configure: the policy answered with numbers of shape (1, 16)" in process.log
+    process.stop()

@@ -33,6 +33,23 @@ class SlowPolicy:
         return self.chunk(observation, condition)[0]
 
 
+class OddPolicy:
+    """Answers with what is no action where joint 0 is at 1, 2 or 3 rad, or always by option `always`."""
+
+    def __init__(self, options, tensors):
+        self.action_names = tuple(options["action_names"])
+        self.condition = ConditionShape(**options["condition"])
+        self.always = options["always"]
+
+    def reset(self):
+        pass
+
+    def act(self, observation, condition):
+        good = np.full(len(self.action_names), 0.1, np.float32)
+        odd = {1: good[:-1].tolist(), 2: good[None], 3: "left"}
+        return odd.get(self.always or round(observation.state[3]), good)
+
+
 NOT_A_POLICY = 7
 
 
@@ -51,6 +68,7 @@ version = "1.0.0"
 
 [project.entry-points."trace_memory_ros.policies"]
 slow = "slow_policy:SlowPolicy"
+odd = "slow_policy:OddPolicy"
 number = "slow_policy:NOT_A_POLICY"
 absent = "slow_policy_of_nobody:Policy"
 
@@ -67,7 +85,7 @@ def install(target: Path, *projects: Path) -> None:
 
 
 def slow_project(folder: Path) -> Path:
-    """A project that brings the family `slow`, and two that cannot be used."""
+    """A project that brings the families `slow` and `odd`, and two that cannot be used."""
     folder.mkdir()
     (folder / "pyproject.toml").write_text(SLOW_PROJECT, encoding="utf-8")
     (folder / "slow_policy.py").write_text(SLOW_SOURCE, encoding="utf-8")

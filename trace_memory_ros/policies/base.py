@@ -89,6 +89,17 @@ def check_condition(condition: ConditionLike, shape: ConditionShape) -> None:
         )
 
 
+def check_numbers(answer: object, outputs: int, chunk: bool = False) -> NDArray[np.float32]:
+    """A policy's action `(A,)` or chunk `(H, A)` as an array. Raises ValueError where it answered something else."""
+    numbers = np.asarray(answer)
+    wanted = f"(H, {outputs})" if chunk else f"({outputs},)"
+    if numbers.dtype.kind not in "fiu":
+        raise ValueError(f"the policy answered with {type(answer).__name__} in place of numbers {wanted}")
+    if numbers.shape[chunk:] != (outputs,) or not numbers.size:
+        raise ValueError(f"the policy answered with numbers of shape {numbers.shape} in place of {wanted}")
+    return numbers
+
+
 def check_actions(names: Sequence[str], robot: Sequence[str], where: str) -> None:
     """Raise `ActionMismatch` where a policy's action `names` are not those of the robot, in any order.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.policies.base import ChunkPolicy, Policy, check_condition
+from trace_memory_ros.policies.base import ChunkPolicy, Policy, check_condition, check_numbers
 from trace_memory_ros.runtime.condition import Condition
 
 Action = NDArray[np.float32]
@@ -66,7 +66,7 @@ class TickByTick:
             # It ages its chunks by calls, and ticks without a usable observation were none.
             self.reset()
         begun = time.perf_counter()
-        self._action = self._policy.act(observation, condition)
+        self._action = check_numbers(self._policy.act(observation, condition), len(self._policy.action_names))
         self._tick = condition.tick
         self.took_ms = 1e3 * (time.perf_counter() - begun)
 
@@ -140,6 +140,7 @@ class ChunkByChunk:
     def _compute(self, observation: Observation, condition: Condition) -> tuple[Action, float]:
         begun = time.perf_counter()
         chunk = self._policy.chunk(observation, condition)
+        chunk = check_numbers(chunk, len(self._policy.action_names), chunk=True)
         return chunk, 1e3 * (time.perf_counter() - begun)
 
     def _collect(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
-from trace_memory_ros.policies.base import Policy, check_actions
+from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
@@ -88,7 +88,7 @@ def _actions_in(path: str) -> ActionConfig:
 
 
 def warm_up(policy: Policy, config: ObservationConfig) -> None:
-    """Act a few times on black images, then forget it: first calls are slow."""
+    """Act a few times on black images, then forget it: first calls are slow. Raises ValueError for no action."""
     shape = policy.condition
     condition = _Nothing(
         np.zeros((shape.tokens, shape.width), np.float32),
@@ -98,5 +98,5 @@ def warm_up(policy: Policy, config: ObservationConfig) -> None:
     )
     observation = Observation(0, 0, config.black_images(), np.zeros(config.state_dim), {}, {})
     for _ in range(3):
-        policy.act(observation, condition)
+        check_numbers(policy.act(observation, condition), len(policy.action_names))
     policy.reset()
