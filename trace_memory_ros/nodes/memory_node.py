@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -150,11 +150,15 @@ class MemoryNode(ManagedNode):
         """The disk is waited for beside the ticks."""
         if not self.configured:
             return _answer(response, False, NOT_CONFIGURED)
-        path, remembering = self._snapshot_path(), self._remembering
-        written = remembering.continuity.write(path, remembering.next_tick, remembering.last_stamp_ns, time.time_ns())
+        remembering = self._remembering
         try:
-            await self._done(written)
-        except OSError as error:
+            path = self._snapshot_path()
+            await self._done(
+                remembering.continuity.write(path, remembering.next_tick, remembering.last_stamp_ns, time.time_ns())
+            )
+        except CancelledError:
+            return _answer(response, False, f"{path} was not written: memory_node was cleaned up meanwhile")
+        except (OSError, ValueError) as error:
             self.get_logger().error(str(error))
             return _answer(response, False, str(error))
         return _answer(response, True, f"snapshot written to {path}")
@@ -162,8 +166,8 @@ class MemoryNode(ManagedNode):
     def _on_restore(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if not self.configured:
             return _answer(response, False, NOT_CONFIGURED)
-        path = self._snapshot_path()
         try:
+            path = self._snapshot_path()
             self._remembering.take_over(path)
         except (OSError, ValueError) as error:
             self.get_logger().error(str(error))
@@ -185,7 +189,15 @@ class MemoryNode(ManagedNode):
         written.result()
 
     def _snapshot_path(self) -> Path:
-        return Path(self.get_parameter("snapshot_path").value).expanduser().absolute()
+        """Raises ValueError for what names no file."""
+        given = self.get_parameter("snapshot_path").value
+        try:
+            path = Path(given).expanduser().absolute()
+        except RuntimeError as error:
+            raise ValueError(f"snapshot_path = {given!r}: {error} Give the whole path") from error
+        if not given or not path.name:
+            raise ValueError(f"snapshot_path = {given!r} names no file: give one, such as /tmp/memory.safetensors")
+        return path
 
     def _waited(self, stream: str, wait_ms: float) -> None:
         self._watches.ticks.came(wait_ms)
