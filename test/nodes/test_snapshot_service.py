@@ -75,5 +75,13 @@ def test_a_snapshot_that_waits_when_the_node_is_cleaned_up_is_answered(robot: Ro
     robot.wait(answer.done, "an answer")
     result = answer.result()
     assert result is not None and not result.success and "was cleaned up meanwhile" in result.message
-    robot.client.change_state("memory_node", "configure")
     assert stuck.running
+
+
+def test_nothing_is_restored_that_activation_would_forget(robot: Robot, stuck: NodeProcess) -> None:
+    robot.client.change_state("memory_node", "deactivate")
+    with pytest.raises(EpisodeFailed, match="not active: activate it first"):
+        robot.client.trigger("memory_node/restore")
+    robot.client.change_state("memory_node", "activate")
+    with pytest.raises(EpisodeFailed, match="there is no snapshot file"):
+        robot.client.trigger("memory_node/restore")

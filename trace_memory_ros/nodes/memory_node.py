@@ -166,6 +166,8 @@ class MemoryNode(ManagedNode):
     def _on_restore(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if not self.configured:
             return _answer(response, False, NOT_CONFIGURED)
+        if not self.active:
+            return _answer(response, False, "memory_node is not active: activate it first, which begins an episode")
         try:
             path = self._snapshot_path()
             self._remembering.take_over(path)
