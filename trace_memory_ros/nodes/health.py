@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
@@ -18,37 +19,55 @@ MAX_FAULTS = 64
 """Texts that differ in their numbers must not fill the memory of a node that runs for weeks."""
 
 
+@dataclass
+class _Fault:
+    source: str
+    count: int = 0
+    seen_s: float = 0.0
+    logged: bool = False
+
+
 class Health:
-    """Distinct fault texts by source, with how often and when they were last seen."""
+    """Distinct fault texts by source, with how often and when they were last seen; at most `MAX_FAULTS`."""
 
     def __init__(self) -> None:
-        self._count: dict[str, int] = {}
-        self._source: dict[str, str] = {}
-        self._seen: dict[str, float] = {}
+        self._faults: dict[str, _Fault] = {}
+        self._crowded = False
+        self._logged_s = 0.0
 
     def note(self, source: str, text: str) -> bool:
-        """Remember a fault; True the first time, when it is to be logged."""
-        first = text not in self._count
-        if first and len(self._count) >= MAX_FAULTS:
+        """Remember a fault, where there are too many in place of the one seen longest ago; True if it is to be logged.
+
+        That is the first time, but once many were forgotten no sooner than `RECENT_S` after the one logged before.
+        """
+        now = time.monotonic()
+        if text not in self._faults and len(self._faults) >= MAX_FAULTS:
+            del self._faults[min(self._faults, key=lambda known: self._faults[known].seen_s)]
+            self._crowded = True
+        fault = self._faults.setdefault(text, _Fault(source))
+        fault.source, fault.seen_s = source, now
+        fault.count += 1
+        if fault.logged or (self._crowded and now - self._logged_s < RECENT_S):
             return False
-        self._count[text] = self._count.get(text, 0) + 1
-        self._source[text] = source
-        self._seen[text] = time.monotonic()
-        return first
+        fault.logged, self._logged_s = True, now
+        return True
 
     @property
     def faults(self) -> list[str]:
         """Distinct faults so far, in order of first appearance."""
-        return list(self._count)
+        return list(self._faults)
 
     @property
     def current(self) -> list[str]:
         """Faults seen within the last `RECENT_S`."""
         now = time.monotonic()
-        return [text for text, seen in self._seen.items() if now - seen < RECENT_S]
+        return [text for text, fault in self._faults.items() if now - fault.seen_s < RECENT_S]
 
     def entries(self) -> list[KeyValue]:
-        return [KeyValue(key=f"fault: {self._source[t]}", value=f"{t} ({n} times)") for t, n in self._count.items()]
+        return [
+            KeyValue(key=f"fault: {fault.source}", value=f"{text} ({fault.count} times)")
+            for text, fault in self._faults.items()
+        ]
 
 
 def status_array(node: Node, findings: Sequence[Finding], health: Health) -> DiagnosticArray:

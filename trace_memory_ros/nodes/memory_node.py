@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -135,6 +136,7 @@ class MemoryNode(ManagedNode):
 
     def _look_anew(self) -> None:
         self._health = Health()
+        self._told, self._told_count = self._remembering.observer.faults, 0
         self._deadline.set(None)
         self._watches.begin(time.monotonic_ns())
 
@@ -230,8 +232,13 @@ class MemoryNode(ManagedNode):
             self._publish(ticked)
             self._remembering.keep()
         observer = self._remembering.observer
-        for text in (*observer.faults, *observer.aligner.stuck.values()):
-            if self._watches.by_own_topics(text) not in self._health.faults:
+        if observer.faults is not self._told:
+            self._told, self._told_count = observer.faults, 0
+        new = [*islice(observer.faults, self._told_count, None)]
+        self._told_count += len(new)
+        known = self._health.faults
+        for text in (*new, *observer.aligner.stuck.values()):
+            if self._watches.by_own_topics(text) not in known:
                 self._fault(text.partition(":")[0], text)
         self._deadline.set(None if self._remembering.stopped else observer.aligner.wake_ns)
 

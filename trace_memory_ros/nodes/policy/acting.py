@@ -130,8 +130,10 @@ class ChunkByChunk:
     def why_none(self) -> str:
         if self.first_awaited():
             return "the episode's first chunk of actions was not computed before the next tick: no command until it is"
-        took = f"no chunk of actions reaches this tick: the newest took {self.took_ms:.0f} ms to compute"
-        return f"{took}; use a policy of fewer inference steps or longer chunks"
+        return (
+            "no chunk of actions reaches this tick: they take too long to compute (act_ms); use a policy of fewer "
+            "inference steps or longer chunks"
+        )
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
