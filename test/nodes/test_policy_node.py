@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +147,23 @@ def test_an_invalid_condition_at_the_start_gets_no_command(partner: Partner) -> 
     partner.wait_fault("memory is INVALID: no image yet")
     partner.act(2)
     assert stamp not in {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands}
+
+
+def test_after_a_simulators_reset_the_new_run_is_seen(partner: Partner) -> None:
+    """Its stamps are those of the run before."""
+    robot = partner.robot
+    begun_ns, begun_s = robot.now_ns, time.monotonic()
+    partner.act(1)
+    end_ns = robot.now_ns
+    robot.wait(lambda: time.monotonic() - begun_s > 1.5, "the first run to be over")
+    robot.now_ns, partner.tick = begun_ns, 0
+    partner.policy.reset()
+    stamp = robot.send_tick(2)
+    condition = replace(partner.condition(2, stamp), episode=2)
+    robot.commands.clear()
+    partner.send(condition)
+    np.testing.assert_array_equal(partner.answer(stamp).astype(np.float32), partner.expected(2, condition))
+    robot.now_ns = end_ns
 
 
 def test_deactivation_stops_commands(partner: Partner) -> None:

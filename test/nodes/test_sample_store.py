@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trace_memory_ros.nodes.policy.sample_store import KEPT, MOST_KEPT, SampleStore
+from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.content import JointPositions, Live, RawImage
 
@@ -23,9 +24,12 @@ def store(period_ms: int = 10) -> SampleStore:
     )
 
 
-def push(kept: SampleStore, stamps_ns: range) -> None:
-    for stamp_ns in stamps_ns:
-        kept.push("joints", stamp_ns, 0, Live(JointPositions(["a"], [stamp_ns * 1e-9])))
+def push(kept: SampleStore, stamps_ns: range, arrival_ns: int = 0, offset: float = 0.0) -> list[Verdict]:
+    """All that arrive at once; a joint's place is its stamp in seconds and `offset`."""
+    return [
+        kept.push("joints", stamp_ns, arrival_ns, Live(JointPositions(["a"], [stamp_ns * 1e-9 + offset])))
+        for stamp_ns in stamps_ns
+    ]
 
 
 @pytest.mark.parametrize("period_ms", [10, 100])
@@ -56,3 +60,21 @@ def test_what_is_kept_is_bounded_and_gives_way_to_a_clock_that_began_again() -> 
     push(again, range(0, (KEPT + 1) * MS, MS))
     assert again.missing({"joints": 0}) == []
     assert again.missing({"joints": 10**15 + 4_999 * MS}) == ["joints"]
+
+
+def test_the_first_of_two_samples_of_one_stamp_is_kept_unless_the_clock_began_again() -> None:
+    kept = store()
+    kept.push("front", 0, 0, RawImage(bytes(16 * 16 * 3), "rgb8", 16, 16, 48, 0))
+
+    def place(stamp_ms: int) -> float:
+        seen = kept.observation(0, stamp_ms * MS, {"front": 0, "joints": stamp_ms * MS})
+        assert seen.state is not None
+        return float(seen.state[-1])
+
+    push(kept, range(0, 3_000 * MS, 10 * MS))
+    assert push(kept, range(0, 3_000 * MS, 10 * MS), 900 * MS, offset=1.0) == [Verdict.DUPLICATE] * 300
+    assert place(50) == pytest.approx(0.05)
+    assert push(kept, range(0, 100 * MS, 10 * MS), 1_500 * MS, offset=2.0) == [Verdict.ACCEPTED] * 10
+    assert place(50) == pytest.approx(2.05)
+    assert kept.missing({"joints": 200 * MS}) == ["joints"], "a picture of the run before is not taken for the next"
+    assert push(kept, range(50 * MS, 60 * MS, 10 * MS), 1_600 * MS) == [Verdict.DUPLICATE]

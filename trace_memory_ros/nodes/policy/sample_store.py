@@ -17,6 +17,9 @@ MOST_KEPT = 8_192
 """And at most: eight seconds of 1 kHz joints."""
 KEPT_BYTES = 64 * 2**20
 """Compressed images kept per camera until a condition asks for one: two seconds of 1 MB at 30 Hz."""
+EARLIER_PASS_NS = 1_000_000_000
+"""Two samples of one stamp that came that far apart are of two runs of a simulator that began again at 0: the first,
+and all ahead of it, no condition names any more. Two publishers of one picture are milliseconds apart."""
 
 
 class SampleStore:
@@ -57,9 +60,12 @@ class SampleStore:
             sample = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
         except InputError as error:
             sample = Sample(stamp_ns, None, arrival_ns, str(error))
-        # memory_node holds the first of two samples with one stamp, so this must too.
         if stamp_ns in kept:
-            return Verdict.DUPLICATE
+            # memory_node holds the first of two samples with one stamp, so this must too.
+            if arrival_ns - kept[stamp_ns].arrival_ns < EARLIER_PASS_NS:
+                return Verdict.DUPLICATE
+            for ahead_ns in [other for other in kept if other >= stamp_ns]:
+                del kept[ahead_ns]
         kept[stamp_ns] = sample
         self._forget(kept, sample)
         return Verdict.ACCEPTED
