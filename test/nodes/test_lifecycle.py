@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -113,6 +114,28 @@ def test_a_configuration_that_failed_leaves_nothing_behind(
         )
     finally:
         process.stop()
+
+
+AGAIN = """
+import sys, weakref
+import rclpy
+from trace_memory_ros.nodes.policy_node import PolicyNode
+
+rclpy.init(args=["--ros-args", "-p", f"checkpoint:={sys.argv[1]}"])
+node = PolicyNode()
+node.trigger_configure(), node.trigger_activate()
+samples = weakref.ref(node._answering._store)
+node.trigger_deactivate(), node.trigger_cleanup()
+node.trigger_configure(), node.trigger_activate()
+print("kept" if samples() else "freed")
+"""
+
+
+def test_a_node_that_is_configured_again_frees_its_samples(domain_id: int, checkpoints: dict[str, Path]) -> None:
+    command = [sys.executable, "-c", AGAIN, str(checkpoints["trace"])]
+    environment = os.environ | private_environment(domain_id)
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, env=environment)
+    assert ended.stdout.splitlines()[-1] == "freed"
 
 
 def test_autostart_with_a_damaged_checkpoint_ends_the_process(

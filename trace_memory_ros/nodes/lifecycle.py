@@ -109,6 +109,8 @@ class ManagedNode(LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.configured = False
         self._try("clean up", self.release)
+        # Else the next activation would never free what this one leaves.
+        gc.unfreeze()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
