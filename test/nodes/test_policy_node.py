@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from nodes.robot import CAMERAS, PATIENCE_S, PERIOD_NS, Robot, picture, posture
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.nodes import conversion
-from trace_memory_ros.nodes.processes import NodeGroup
+from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
+from trace_memory_ros.nodes.processes import NodeGroup, NodeProcess, NodeSpec
+from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.condition import ConditionStatus
 
@@ -174,3 +177,48 @@ def test_deactivation_stops_commands(partner: Partner) -> None:
     partner.robot.client.change_state("policy_node", "activate")
     partner.act(3)
     assert stamp not in {conversion.stamp_ns(message.header.stamp) for message in partner.robot.commands}
+
+
+SET_BACK = """
+import time
+from trace_memory_ros.nodes.lifecycle import run
+from trace_memory_ros.nodes.policy_node import PolicyNode
+
+now_ns = time.time_ns
+
+
+class SetBack(PolicyNode):
+    def activate(self):
+        time.time_ns = lambda: now_ns() + 3600 * 10**9
+        super().activate()
+        time.time_ns = now_ns
+
+
+run(SetBack)
+"""
+
+
+def test_a_wall_clock_that_is_set_back_after_activation_stops_no_command(
+    tmp_path: Path, domain_id: int, checkpoints: dict[str, Path]
+) -> None:
+    package = tmp_path / "set_back"
+    package.mkdir()
+    (package / "policy_node.py").write_text(SET_BACK)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    model = {**LOCKSTEP, "checkpoint": str(checkpoints["trace"]), "reliability": "reliable", "autostart": True}
+    spec = NodeSpec("policy_node", model, namespace="set_back", package="set_back")
+    process = NodeProcess(spec, tmp_path, {**private_environment(domain_id), "PYTHONPATH": paths})
+    robot = Robot(domain_id, "set_back")
+    partner = Partner(robot, checkpoints["trace"], "set_back/policy_node")
+
+    def commanded() -> bool:
+        partner.send(partner.condition(1, robot.send_tick(1)))
+        return bool(robot.commands)
+
+    try:
+        process.wait_ready(PATIENCE_S)
+        robot.wait_matched()
+        robot.wait(commanded, "a command", timeout_s=20.0)
+    finally:
+        process.stop()
+        robot.client.close()

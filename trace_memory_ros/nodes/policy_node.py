@@ -36,6 +36,8 @@ from trace_memory_ros.runtime.model import one_thread, state_normaliser
 from trace_memory_ros.runtime.shipped import find_checkpoint
 
 SHORT_ID = 12
+QUEUE_S = 1.0
+"""How long after activation a condition may come out of the queue that was there before."""
 
 
 class PolicyNode(ManagedNode):
@@ -93,7 +95,7 @@ class PolicyNode(ManagedNode):
 
     def activate(self) -> None:
         """Begin an episode, with what comes from now on."""
-        self._since_ns = time.time_ns()
+        self._since_ns, self._since_s = time.time_ns(), time.monotonic()
         self._company.begin()
         self._restart()
         self._silence_timer.reset()
@@ -176,8 +178,7 @@ class PolicyNode(ManagedNode):
             self._fault(COMMAND, self._permission.reason)
 
     def _on_condition(self, message: MemoryCondition, info: Any) -> None:
-        # One that waited in the queue while the node was not active is of another time.
-        if not self.active or 0 < info["received_timestamp"] < self._since_ns:
+        if not self.active or self._is_of_before(info["received_timestamp"]):
             return
         self._conditions += 1
         self._silence_timer.reset()
@@ -201,6 +202,11 @@ class PolicyNode(ManagedNode):
             self._output.refuse(CONDITION_TOPIC, self._permission.reason)
             return
         self._answering.take(condition)
+
+    def _is_of_before(self, received_ns: int) -> bool:
+        """Whether a message waited in the queue while the node was not active."""
+        # Later none waits there any more, but where the wall clock was set back all seem to.
+        return time.monotonic() - self._since_s < QUEUE_S and 0 < received_ns < self._since_ns
 
     def _after_input(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         if self.active:
