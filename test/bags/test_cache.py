@@ -13,9 +13,11 @@ from studies import tiny_bags as tiny
 from studies.tiny_bags import RECORDING, recording_of, write
 from trace_memory_ros.bags import cache
 from trace_memory_ros.bags.build import decode_bag
-from trace_memory_ros.bags.cache import load_episodes
+from trace_memory_ros.bags.cache import cache_key, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.faults import BagVerdict, Grade
+from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.observation.config import ObservationConfig, SensorConfig
 
 ARRAYS = ("stamps_ns", "state", "usable", "input_stamps_ns")
 
@@ -84,7 +86,8 @@ def test_a_bag_is_decoded_once_and_again_when_it_or_the_configuration_changes(
     load()
     assert decoded == ["bag"]
     bag.rename(tmp_path / "moved")
-    assert load(tmp_path / "moved").bag == str(tmp_path / "moved")
+    moved = load(tmp_path / "moved")
+    assert (moved.bag, moved.name) == (str(tmp_path / "moved"), "moved")
     assert len(decoded) == 1, "the content is the same"
     load(tmp_path / "moved", replace(RECORDING, observation=replace(RECORDING.observation, image_px=3)))
     assert len(decoded) == 2
@@ -130,3 +133,13 @@ def test_a_process_that_dies_costs_only_its_bag(tmp_path: Path, monkeypatch: pyt
 def test_spans_survive_as_plain_data(tmp_path: Path) -> None:
     (episode,) = decode_bag(write(tmp_path / "bag", recording_of(3)), RECORDING)[0]
     assert type(episode.span)(**asdict(episode.span)) == episode.span
+
+
+def test_another_order_of_what_is_selected_is_another_entry(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", recording_of(3))
+    observation, found = tiny.OBSERVATION, {}
+    for groups in (("position", "velocity"), ("velocity", "position")):
+        joints = SensorConfig("joints", "joint_states", 250, select=dict.fromkeys(groups, tiny.JOINTS))
+        config = ObservationConfig(observation.cameras, streams=(joints,), image_px=4, thumbnail_px=2)
+        found[config.state] = cache_key(bag, RecordingConfig(config), tmp_path / "cache")
+    assert len(found) == len(set(found.values())) == 2

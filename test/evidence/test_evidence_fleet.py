@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from learning.tiny_bags import recording, write_bags
 import trace_memory_ros
 from trace_memory_ros.evidence.evaluator import EvidenceSettings
 from trace_memory_ros.evidence.fleet import (
+    SOURCE_ROOMS,
     FleetPlan,
     evaluate_bags,
     frames_of,
@@ -140,12 +142,20 @@ def test_kept_results_are_of_the_source_that_made_them(monkeypatch: pytest.Monke
     shutil.copytree(Path(trace_memory_ros.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__", "msg"))
     monkeypatch.setattr(trace_memory_ros, "__file__", str(root / "__init__.py"))
     before = source_digest.__wrapped__()
-    for room in ("evidence", "memory", "files"):
+    for room in (*SOURCE_ROOMS, "arm"):
         file = min((root / room).rglob("*.py"))
         file.write_text(file.read_text(encoding="utf-8") + "# changed", encoding="utf-8")
         after = source_digest.__wrapped__()
-        assert after != before, room
+        assert (after != before) == (room in SOURCE_ROOMS), room
         before = after
+
+
+def test_all_rooms_that_figures_come_from_count_as_their_source() -> None:
+    root = Path(trace_memory_ros.__file__).parent
+    sources = [file.read_text(encoding="utf-8") for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")]
+    imports = re.compile(r"^\s*from trace_memory_ros\.(\w+)", re.MULTILINE)
+    imported = {room for text in sources for room in imports.findall(text)}
+    assert imported <= set(SOURCE_ROOMS)
 
 
 def test_films_come_from_the_cache_of_decoded_bags(

@@ -58,7 +58,7 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
     arrays = _arrays(config, seen)
     actions, doubts = _labels(commands, clocks, arrays)
     branches, branch_notes = _branches(recording, span, seen, marks)
-    stem = Path(span.bag).name or span.bag
+    stem = stem_of(Path(span.bag))
     return BagEpisode(
         name=stem if recording.episodes.kind == "bag" else f"{stem}#{span.index}",
         bag=span.bag,
@@ -77,6 +77,11 @@ def decode_episode(reader: BagReader, recording: RecordingConfig, span: EpisodeS
         notes=(*episode_faults(recording, ticks, seen, commands, actions, doubts), *branch_notes),
         unfinished=ticks.unfinished,
     )
+
+
+def stem_of(bag: Path) -> str:
+    """What the names of a bag's episodes begin with."""
+    return bag.name or str(bag)
 
 
 def _labels(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from trace_memory_ros.bags.branches import Branch, branch_file
-from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.build import decode_bag, stem_of
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault, BagVerdict, Grade, verdict_of
@@ -27,7 +27,7 @@ from trace_memory_ros.files.parent import end_with_parent
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
 
-FORMAT = 4
+FORMAT = 5
 SUMMARY = "bag.json"
 INDEX = "index_"
 """Before the number of a camera: which of its images each tick holds."""
@@ -45,6 +45,9 @@ class Source(Protocol):
     def key(self, path: Path, recording: RecordingConfig, cache_dir: Path) -> str:
         """Name of a path's folder in the cache."""
 
+    def stem(self, path: Path) -> str:
+        """What the names of a path's episodes begin with."""
+
     def decode(self, path: Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
         """Its episodes, and what is wrong with it. A fault is never an exception."""
 
@@ -54,6 +57,9 @@ class BagSource:
 
     def key(self, path: Path, recording: RecordingConfig, cache_dir: Path) -> str:
         return cache_key(path, recording, cache_dir)
+
+    def stem(self, path: Path) -> str:
+        return stem_of(path)
 
     def decode(self, path: Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
         return decode_bag(path, recording)
@@ -86,7 +92,8 @@ def load_episodes(
         if verdict.grade is Grade.UNUSABLE:
             results.append(verdict)
         else:
-            results += _load(Path(cache_dir) / source.key(path, recording, Path(cache_dir)), path)
+            folder = Path(cache_dir) / source.key(path, recording, Path(cache_dir))
+            results += _load(folder, path, source.stem(path))
     return results
 
 
@@ -95,7 +102,8 @@ def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     parts = [file for part in layout_of(bag).files for file in (part, *journals(part))]
     files = [*parts, bag / METADATA, branch_file(recording, bag)]
     contents = [file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
-    content = json.dumps({"format": FORMAT, "recording": recording.to_dict(), "files": contents}, sort_keys=True)
+    # Not sorted: the order of what a stream selects is that of the state's columns.
+    content = json.dumps({"format": FORMAT, "recording": recording.to_dict(), "files": contents})
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
@@ -162,7 +170,7 @@ def _decode_into(bag: Path, recording: RecordingConfig, cache_dir: Path, source:
             return known
         episodes, verdict = source.decode(bag, recording)
         if verdict.grade is not Grade.UNUSABLE:
-            _save(folder, episodes, verdict)
+            _save(folder, episodes, verdict, source.stem(bag))
         return verdict
     except BagFault as fault:
         return verdict_of(bag, [fault], usable=False)
@@ -175,12 +183,15 @@ def _decode_into(bag: Path, recording: RecordingConfig, cache_dir: Path, source:
         return verdict_of(bag, [BagFault(bag, what, "decoder", remedy)], usable=False)
 
 
-def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict) -> None:
-    """Write a bag's episodes; the summary comes last and makes them count."""
+def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict, stem: str) -> None:
+    """Write a bag's episodes; the summary comes last and makes them count.
+
+    Of a name only what follows its `stem` is kept, which is the path's and may be another the next time.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for i, episode in enumerate(episodes):
         meta = {
-            "name": episode.name,
+            "number": episode.name.removeprefix(stem),
             "span": asdict(episode.span),
             "cameras": episode.cameras,
             "streams": episode.streams,
@@ -224,19 +235,19 @@ def _fault(values: dict[str, str], bag: Path) -> BagFault:
     return BagFault(bag, values["what"], values["where"], values["remedy"])
 
 
-def _load(folder: Path, bag: Path) -> list[BagEpisode]:
+def _load(folder: Path, bag: Path, stem: str) -> list[BagEpisode]:
     count = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["episodes"]
-    return [_load_episode(folder / f"{i:04d}.npz", bag) for i in range(count)]
+    return [_load_episode(folder / f"{i:04d}.npz", bag, stem) for i in range(count)]
 
 
-def _load_episode(path: Path, bag: Path) -> BagEpisode:
+def _load_episode(path: Path, bag: Path, stem: str) -> BagEpisode:
     with np.load(path, allow_pickle=False) as data:
         meta: dict[str, Any] = json.loads(data["meta"].tobytes())
         arrays = {name: data[name] for name in ARRAYS}
         indices = [data[f"{INDEX}{c}"] for c in range(len(meta["cameras"]))]
         actions = data.get("actions")
     return BagEpisode(
-        name=meta["name"],
+        name=stem + meta["number"],
         bag=str(bag),
         span=replace(EpisodeSpan(**meta["span"]), bag=str(bag)),
         images={name: _mapped(path, c, indices[c]) for c, name in enumerate(meta["cameras"])},

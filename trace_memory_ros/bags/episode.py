@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +79,17 @@ class BagEpisode:
             },
             faults=faults,
         )
+
+
+def unique_names(episodes: Sequence[tuple[Path, str]]) -> list[str]:
+    """Episodes' names; those that several bags share get as many of their bags' folders as tell them apart."""
+    found = [name for _, name in episodes]
+    for depth in range(1, max((len(bag.parts) for bag, _ in episodes), default=0)):
+        shared = {name for name, count in Counter(found).items() if count > 1}
+        if not shared:
+            break
+        found = [
+            "/".join((*bag.parts[-1 - depth : -1], name)) if old in shared else old
+            for old, (bag, name) in zip(found, episodes, strict=True)
+        ]
+    return found

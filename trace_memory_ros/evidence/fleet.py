@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import trace_memory_ros
 from trace_memory_ros.bags.cache import cache_key, load_episodes
-from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.bags.episode import BagEpisode, unique_names
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label
@@ -28,7 +27,11 @@ ALONE = "evaluate it alone; a process that dies without a reason mostly wanted m
 
 REPORT = "evaluate it alone to see the whole error, and report that with the bag: the other bags do not depend on it"
 
-SOURCE_ROOMS = ("files", "signature", "memory", "policies", "observation", "runtime", "bags", "measure", "evidence")
+SOURCE_ROOMS = (
+    *("files", "signature", "memory", "policies", "observation", "runtime", "bags", "measure", "evidence"),
+    *("vision", "streams"),
+)
+"""Whose code figures come from."""
 
 
 class FleetProgress(Protocol):
@@ -213,20 +216,6 @@ def plan_jobs(surveyed: Sequence[Surveyed]) -> tuple[list[BagJob], tuple[BranchA
             jobs.append(BagJob(one.bag, tuple(names[at : at + count]), tuple(lenders[at : at + count])))
         at += count
     return jobs, references
-
-
-def unique_names(episodes: Sequence[tuple[Path, str]]) -> list[str]:
-    """Episodes' names; those that several bags share get as many of their bags' folders as tell them apart."""
-    found = [name for _, name in episodes]
-    for depth in range(1, max((len(bag.parts) for bag, _ in episodes), default=0)):
-        shared = {name for name, count in Counter(found).items() if count > 1}
-        if not shared:
-            break
-        found = [
-            "/".join((*bag.parts[-1 - depth : -1], name)) if old in shared else old
-            for old, (bag, name) in zip(found, episodes, strict=True)
-        ]
-    return found
 
 
 def evaluate_bag(plan: FleetPlan, references: tuple[BranchActions, ...], job: BagJob) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from trace_memory_ros.bags.cache import BagSource, EpisodeResult, Report, Source, load_episodes
+from trace_memory_ros.bags.episode import BagEpisode, unique_names
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
@@ -28,7 +30,7 @@ def load_recordings(
     workers: int = 1,
     report: Report | None = None,
 ) -> list[EpisodeResult]:
-    """What `load_episodes` makes of the bags among them, then of the datasets' episodes."""
+    """What `load_episodes` makes of the bags among them, then of the datasets' episodes, no two of one name."""
     groups: list[tuple[list[Path], Source]] = [
         ([one for one in recordings if not is_dataset(one)], BagSource()),
         ([one for one in recordings if is_dataset(one)], DatasetSource()),
@@ -43,4 +45,10 @@ def load_recordings(
     for group, source in groups:
         results += load_episodes(group, recording, cache, workers, counted, source)
         done += len(group)
-    return results
+    return _told_apart(results)
+
+
+def _told_apart(results: list[EpisodeResult]) -> list[EpisodeResult]:
+    """Scenes, answers and annotations go by an episode's name, and bags in folders of their own may share one."""
+    names = iter(unique_names([(Path(one.bag), one.name) for one in results if isinstance(one, BagEpisode)]))
+    return [replace(one, name=next(names)) if isinstance(one, BagEpisode) else one for one in results]
