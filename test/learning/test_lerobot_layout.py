@@ -56,6 +56,19 @@ def test_an_export_from_here_is_described_by_its_own_configuration(tmp_path: Pat
     assert described(root) == config
 
 
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ({"grip.pos": 1, "pan.pos": 0}, ("pan.pos", "grip.pos")),
+        ({"motors": ["grip", "grip"]}, ("grip", "grip_2")),
+        (["pan.pos"], ("action_0", "action_1")),
+    ],
+)
+def test_names_of_numbers_however_they_are_written(tmp_path: Path, names: Any, found: tuple[str, ...]) -> None:
+    config = described(dataset(tmp_path, features(action={**STATE, "names": names})))
+    assert config.actions is not None and config.actions.names == found
+
+
 @pytest.mark.parametrize(("reach", "unit"), [(3.1, "rad"), (98.0, "raw")])
 def test_the_range_of_the_state_tells_radians_from_other_units(tmp_path: Path, reach: float, unit: str) -> None:
     root = dataset(tmp_path, features())

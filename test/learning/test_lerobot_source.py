@@ -27,7 +27,7 @@ from trace_memory_ros.learning.bags.recordings import recordings_under
 from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.lerobot.dataset import Dataset
 from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
-from trace_memory_ros.learning.lerobot.layout import described
+from trace_memory_ros.learning.lerobot.layout import SIDECAR, described
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of
 from trace_memory_ros.runtime.checkpoint import load
 
@@ -75,6 +75,24 @@ def test_frames_become_ticks_with_the_datasets_own_values(tmp_path: Path) -> Non
         (BRANCH_FRAME, "left"),
         (BRANCH_FRAME, "right"),
     ]
+
+
+def test_actions_that_were_exported_less_the_state_are_not_taken_from_it_twice(tmp_path: Path) -> None:
+    root = write_dataset(tmp_path / "parts", (0, 1))
+    rows = parquet.read_table(root / "data/chunk-000/file-000.parquet").to_pylist()
+    written, state = (np.array([row[key] for row in rows[:FRAMES]]) for key in ("action", "observation.state"))
+    plain = recording_of(root)
+    assert plain.actions is not None
+    parts = tuple(replace(part, relative=True) for part in plain.actions.parts)
+    relative = replace(plain, actions=replace(plain.actions, parts=parts))
+    (root / SIDECAR).write_text(yaml.safe_dump({"recording": relative.to_dict(), "episodes": []}))
+    assert described(root) == relative
+    (first, _), (absolute, _) = decoded(root, relative), decoded(root, plain)
+    assert np.array_equal(first.actions, np.float32(written))  # type: ignore[arg-type]
+    assert np.array_equal(absolute.actions, np.float32(written + state))  # type: ignore[arg-type]
+    bags = list(import_dataset(root, tmp_path / "bags"))
+    (imported,), _ = decode_bag(bags[0], RecordingConfig.load(tmp_path / "bags" / CONFIG))
+    assert np.array_equal(imported.actions, absolute.actions)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("fps", "period_ms"), [(10, None), (30, None), (30, 33), (30, 50), (25, None)])

@@ -21,6 +21,7 @@ from trace_memory_ros.learning.lerobot.layout import (
     read_info,
     read_layout,
     read_sidecar,
+    relative_rows,
 )
 
 EPISODES = "meta/episodes"
@@ -29,10 +30,13 @@ INDEX, FRAME = "episode_index", "frame_index"
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of an episode's frames: state `(N, d_s)`, actions `(N, A)`; labels `(N,)` of branches, or None."""
+    """The numbers of an episode's frames: state `(N, d_s)`, actions `(N, A)`; labels `(N,)` of branches, or None.
+
+    Actions are absolute, also those that an export from here wrote less the state.
+    """
 
     state: NDArray[np.float64]
-    actions: NDArray[np.float32]
+    actions: NDArray[np.float64]
     labels: tuple[str, ...] | None
 
 
@@ -84,7 +88,9 @@ class Dataset:
             what = f"holds {len(values[FRAME])} frames of episode {index}, {EPISODES} says {count}"
             raise Unreadable(path, what, AGAIN)
         state = np.array(values[STATE], dtype=np.float64).reshape(count, -1)
-        actions = np.array(values[ACTION], dtype=np.float32).reshape(count, -1)
+        actions = np.array(values[ACTION], dtype=np.float64).reshape(count, -1)
+        if (rows := relative_rows(self.sidecar, self.folder)) is not None:
+            actions[:, rows >= 0] += state[:, rows[rows >= 0]]
         labels = tuple(_label(value) for value in values[BRANCH]) if branched else None
         return Table(state, actions, labels)
 

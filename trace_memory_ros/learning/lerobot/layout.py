@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields
+from trace_memory_ros.bags.inspection.words import unique
 from trace_memory_ros.bags.rates import deadline_ms
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.observation.config import MASKED, CameraConfig, ObservationConfig, SensorConfig
@@ -142,6 +144,17 @@ def read_sidecar(folder: Path) -> dict[str, Any]:
     return dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
+def relative_rows(sidecar: Mapping[str, Any], folder: Path) -> NDArray[np.int64] | None:
+    """`(A,)`: which number of the state an export wrote each action less of, -1 for none; None where it was not ours.
+
+    Raises ConfigError for a sidecar that was edited.
+    """
+    if "recording" not in sidecar:
+        return None
+    recording = RecordingConfig.from_dict(sidecar["recording"], str(folder / SIDECAR))
+    return None if recording.actions is None else recording.actions.relative_rows(recording.observation)
+
+
 def _state_range(folder: Path) -> tuple[np.ndarray, np.ndarray] | None:
     """Least and greatest state of the dataset, as its statistics have them."""
     try:
@@ -167,9 +180,16 @@ def _name(key: str) -> str:
 
 
 def _names(feature: Mapping[str, Any], word: str) -> tuple[str, ...]:
-    """Names of a vector's numbers: LeRobot has them in a list, in a list by group, or not at all."""
+    """Names of a vector's numbers: a list, a list by group, a place by name, or none; repeated ones are numbered."""
     names: Any = feature.get("names")
-    if isinstance(names, Mapping):
+    if isinstance(names, Mapping) and all(isinstance(place, int) for place in names.values()):
+        names = sorted(names, key=names.__getitem__)
+    elif isinstance(names, Mapping):
         names = [name for group in names.values() for name in (group if isinstance(group, Sequence) else [group])]
     count = int(feature["shape"][0])
-    return tuple(names) if names and len(names) == count else tuple(f"{word}_{i}" for i in range(count))
+    if not names or len(names) != count:
+        return tuple(f"{word}_{i}" for i in range(count))
+    found: list[str] = []
+    for name in names:
+        found.append(unique(str(name), found))
+    return tuple(found)

@@ -26,7 +26,7 @@ from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.observation.images import prepare
 
 PREFIX = "lerobot:"
-FORMAT = 1
+FORMAT = 2
 START_NS = 1_000_000_000
 """Stamp of the first frame where nothing tells it: zero would mean that there is none."""
 SECOND_NS = 1_000_000_000
@@ -75,7 +75,12 @@ class DatasetSource:
         contents = [file_hash(file, cache_dir) for file in dataset.files(index) if file.is_file()]
         said = {"row": dataset.rows[index], "info": dataset.info, "about": dict(dataset.about(index))}
         content = {"lerobot": FORMAT, "recording": recording.to_dict(), "files": contents, **said}
-        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:24]
+        # Not sorted: the order of what a stream selects is that of the state's columns.
+        return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()[:24]
+
+    def stem(self, path: Path) -> str:
+        """The name of the dataset's folder."""
+        return folder_of(path.parent).name
 
     def decode(self, path: Path, recording: RecordingConfig) -> tuple[list[BagEpisode], BagVerdict]:
         """One episode, and what is wrong with it. A fault is never an exception."""
@@ -106,7 +111,7 @@ def _decode(
     lost = {int(tick): _lost(config.state, state[tick]) for tick in np.flatnonzero(~usable)}
     state[~usable] = np.nan
     episode = BagEpisode(
-        name=f"{dataset.folder.name}#{index}",
+        name=f"{folder_of(path.parent).name}#{index}",
         bag=str(path),
         span=EpisodeSpan(str(path), 0, int(stamps[0]), int(stamps[-1]) + 1),
         streams=tuple(stream.name for stream in config.inputs),
@@ -194,7 +199,7 @@ def _actions(
     if recording.actions is None:
         return None
     places = _matched(path, "actions", recording.actions.names, dataset.layout.actions)
-    targets = table.actions[held][:, places].astype(np.float64)
+    targets = table.actions[held][:, places]
     rows = recording.actions.relative_rows(recording.observation)
     targets[:, rows >= 0] -= state[:, rows[rows >= 0]]
     targets[~np.isfinite(targets)] = np.nan
