@@ -73,6 +73,16 @@ def test_streams_may_begin_and_end_a_little_apart_but_not_much(tmp_path: Path) -
     }
 
 
+def test_the_end_is_not_waited_for_by_a_slow_stream(tmp_path: Path) -> None:
+    robot = RatedRobot(10, {"front": 30.0, "side": 0.8}, 1000.0)
+    (episode,), verdict = decode_bag(robot.write(tmp_path / "bag", SECONDS), robot.recording)
+    assert verdict.grade is Grade.OK, str(verdict)
+    last, held = robot.stamps("front", SECONDS)[-1], robot.stamps("side", SECONDS)[-1]
+    assert last - held > 400 * MS
+    assert last - 10 * MS < episode.stamps_ns[-1] <= last and episode.usable[-1]
+    assert episode.input_stamps_ns[-1].tolist()[:2] == [last, held] or episode.stamps_ns[-1] < last
+
+
 @pytest.mark.parametrize("tick_ms", [10, 20])
 def test_a_camera_that_the_recorder_got_seconds_late_is_waited_for(tmp_path: Path, tick_ms: int) -> None:
     robot = RatedRobot(tick_ms, {"front": 30.0, "top": 7.0}, 200.0, late_ms={"top": 2500.0})

@@ -38,8 +38,9 @@ class SpanTicks:
     """Iterate once over the observations of `span`; afterwards `observer`, `feeder` and `faults` hold what was lost.
 
     A tick fires when every stream has reached it, and incomplete, with its fault, only where a stream stays silent for
-    four seconds of log time or to the end. Ticks at the ragged end of the recording, which no stream's fault explains,
-    are left out and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
+    four seconds of log time or to the end. At the end a slow stream is not waited for: its newest sample is held as
+    long as it is not stale. Ticks at the ragged end of the recording, which no stream's fault explains, are left out
+    and counted in `unfinished`. first_held: stream -> the first tick that it had a sample for. handlers:
     topic -> what else is called with its messages, in log order.
     """
 
@@ -101,12 +102,16 @@ class SpanTicks:
         return False
 
     def _flush(self) -> list[Observation]:
-        """What was still waiting: all of it where a stream fell silent, none of it where the streams just end."""
+        """What was still waiting: all where a stream fell silent, else what the streams that end together reached."""
         left = self.observer.poll(_FAR_NS)
-        if any(self._silent(observation) for observation in left):
+        if not left or any(self._silent(observation) for observation in left):
             return left
-        self.unfinished = len(left)
-        return []
+        last_ns = left[-1].stamp_ns
+        newest_ns = left[-1].input_stamps_ns.values()
+        end_ns = min((ns for ns in newest_ns if last_ns - ns <= RAGGED_MS * 1e6), default=-_FAR_NS)
+        reached = [observation for observation in left if observation.stamp_ns <= end_ns]
+        self.unfinished = len(left) - len(reached)
+        return reached
 
     def _silent(self, observation: Observation) -> bool:
         """Whether a tick has a fault, other than that a stream with a short limit ended a little before the others."""
