@@ -212,6 +212,19 @@ def test_episodes_by_status_with_branches(tmp_path: Path) -> None:
     assert other.branches == (Branch(2, "right"),)
 
 
+@pytest.mark.parametrize("numbers", [(7, 8), (0, 0)])
+def test_episodes_in_a_row_may_take_the_same_branch(tmp_path: Path, numbers: tuple[int, int]) -> None:
+    entries = tiny.recording_of(20)
+    for number, begin in zip(numbers, (2, 8), strict=True):
+        for k in range(6):
+            status = {"task": "tiny", "episode": number, "phase": 2 if k == 5 else 1, "branch": 0 if k >= 3 else -1}
+            ns = stamp_of(begin + k)
+            entries.append(tiny.Entry("episode", fields.STATUS, ns, make.episode_status(ns, **status)))
+    recording = replace(tiny.BY_STATUS, branches=BranchConfig(topic="episode"))
+    episodes, _ = decode_bag(write(tmp_path / "bag", entries), recording)
+    assert [episode.branches for episode in episodes] == [(Branch(3, "0"),)] * 2
+
+
 def test_numbers_of_episodes_may_begin_again_and_reports_come_late(tmp_path: Path) -> None:
     entries = tiny.recording_of(20)
     first, second = tiny.episode_entries(6, 2, 0), tiny.episode_entries(5, 11, 0)

@@ -31,10 +31,11 @@ class Branch:
 
 @dataclass
 class BranchTrack:
-    """Annotations of one episode that came on a topic."""
+    """Annotations of one episode, and of its neighbours in time, that came on a topic."""
 
     marks: list[tuple[int, bool, str]] = field(default_factory=list)
     malformed: int = 0
+    _taken: tuple[int, int] | None = None
 
     def take(self, raw: RawMessage) -> None:
         """Add a String or integer, which counts from its log time, or an EpisodeStatus once it holds a branch."""
@@ -42,15 +43,22 @@ class BranchTrack:
             cdr = Cdr(raw.data)
             if raw.type_name == fields.STATUS:
                 stamp_ns = cdr.header().stamp_ns
-                branch = fields.status(cdr).branch
-                if branch >= 0 and (not self.marks or self.marks[-1][2] != str(branch)):
-                    self.marks.append((stamp_ns, True, str(branch)))
+                status = fields.status(cdr)
+                self._report(stamp_ns, status.episode, status.branch)
             else:
                 value = fields.plain(cdr, raw.type_name)
                 if value != "":
                     self.marks.append((raw.log_ns, False, str(value)))
         except (CdrError, KeyError):
             self.malformed += 1
+
+    def _report(self, stamp_ns: int, episode: int, branch: int) -> None:
+        """A status tells its branch from when it is taken on; later, none again is of the next episode."""
+        if branch < 0:
+            self._taken = None if self.marks and stamp_ns > self.marks[-1][0] else self._taken
+        elif self._taken != (episode, branch):
+            self._taken = episode, branch
+            self.marks.append((stamp_ns, True, str(branch)))
 
     def branches(self, stamps_ns: Sequence[int], arrivals_ns: Sequence[int], period_ns: int) -> tuple[Branch, ...]:
         """Branches on the ticks: the last one stamped, or for log times the last one whose inputs had come.
