@@ -270,9 +270,17 @@ def test_refusals_say_why(recorded: tuple[Path, list[Condition]], checkpoint: Pa
     empty.writer.close()
     with pytest.raises(ReplayError, match=r"topic /camera/overhead/image_raw \(overhead\): is not in the bag"):
         list(Replay(tmp_path / "bare", runtime))
-    other = RecordingConfig(replace(default_arm(base_masked=False), tick_period_ms=50))
-    with pytest.raises(ReplayError, match="differs from the checkpoint's in tick_period_ms"):
-        Replay(bag, runtime, other)
+    seen = default_arm(base_masked=False)
+    first, *rest = seen.cameras
+    for what, changes in {
+        "tick_period_ms": {"tick_period_ms": 50},
+        f"crop of {first.name}": {"cameras": (replace(first, crop=(0.1, 0.1, 0.9, 0.9)), *rest)},
+        f"image_px of {first.name}": {"cameras": (replace(first, image_px=seen.image_px + 8), *rest)},
+    }.items():
+        with pytest.raises(ReplayError, match=f"differs from the checkpoint's in {what}"):
+            Replay(bag, runtime, RecordingConfig(replace(seen, **changes)))
+    same = replace(first, image_px=seen.image_px)
+    Replay(bag, runtime, RecordingConfig(replace(seen, cameras=(same, *rest))))
 
 
 def test_following_needs_a_live_run(checkpoint: Path, tmp_path: Path) -> None:

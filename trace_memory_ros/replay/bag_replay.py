@@ -18,6 +18,7 @@ from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.ticks import SpanTicks
 from trace_memory_ros.bags.topics import topic_faults
 from trace_memory_ros.observation.alignment import StreamCounters
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.replay.live_run import RecordedTicks, live_conditions, stretch_of
 from trace_memory_ros.replay.recorded_conditions import RecordedConditions
@@ -284,10 +285,7 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
         return RecordingConfig(seen)
     ours = [stream.name for stream in seen.inputs]
     theirs = [stream.name for stream in recording.observation.inputs]
-    same = ("state", "path", "image_px", "tick_period_ms")
-    unlike = [name for name in same if getattr(seen, name) != getattr(recording.observation, name)]
-    given = {camera.name: camera.range_m for camera in recording.observation.cameras}
-    unlike += [f"range_m of {camera.name}" for camera in seen.cameras if given.get(camera.name) != camera.range_m]
+    unlike = _unlike(seen, recording.observation)
     if ours != theirs or unlike:
         raise ReplayError(
             f"the configured observation differs from the checkpoint's in {', '.join(unlike) or 'its streams'} "
@@ -296,3 +294,16 @@ def recording_for(runtime: MemoryRuntime, recording: RecordingConfig | None) -> 
         )
     # How much of an image the memory sees is its own affair.
     return replace(recording, observation=replace(recording.observation, thumbnail_px=seen.thumbnail_px))
+
+
+def _unlike(seen: ObservationConfig, given: ObservationConfig) -> list[str]:
+    """What makes other numbers or pictures of the same messages."""
+    of_all = ("state", "path", "image_px", "tick_period_ms")
+    found = [name for name in of_all if getattr(seen, name) != getattr(given, name)]
+    cameras = {camera.name: camera for camera in given.cameras}
+    for mine in (camera for camera in seen.cameras if camera.name in cameras):
+        theirs = cameras[mine.name]
+        same = {"range_m": mine.range_m == theirs.range_m, "crop": mine.crop == theirs.crop}
+        same["image_px"] = seen.px_of(mine.name) == given.px_of(mine.name)
+        found += [f"{name} of {mine.name}" for name, alike in same.items() if not alike]
+    return found
