@@ -257,7 +257,10 @@ def _obstacle(evaluation: Evaluation) -> str:
     if not evaluation.model.has_policy:
         return "the checkpoint holds a memory without a policy, so no action can be compared; train it with one"
     if not any(episode.branches for episode in evaluation.episodes):
-        return "no branch frame is annotated in these bags; name an annotation topic or file in the recording config"
+        return (
+            "no branch frame is annotated in these bags; `trace-memory bags moments --annotate branches.yaml` finds "
+            "them, and `branches: {file: branches.yaml}` in the recording config names them"
+        )
     if not evaluation.settings.get("attribution", True):
         return "no write was left out; evaluate with attribution"
     parts = [episode.reasons for episode in evaluation.episodes]
