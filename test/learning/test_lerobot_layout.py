@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from learning.tiny_bags import recording
 
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.cli.main import main
+from trace_memory_ros.learning.lerobot.export import features as export_features
 from trace_memory_ros.learning.lerobot.frames import Unreadable, check_file
 from trace_memory_ros.learning.lerobot.layout import described, read_layout
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset, state_columns
@@ -67,6 +69,17 @@ def test_an_export_from_here_is_described_by_its_own_configuration(tmp_path: Pat
 def test_names_of_numbers_however_they_are_written(tmp_path: Path, names: Any, found: tuple[str, ...]) -> None:
     config = described(dataset(tmp_path, features(action={**STATE, "names": names})))
     assert config.actions is not None and config.actions.names == found
+
+
+def test_an_export_declares_every_camera_at_its_own_size() -> None:
+    config = recording(cameras=2)
+    first, second = config.observation.cameras
+    config = replace(config, observation=replace(config.observation, cameras=(first, replace(second, image_px=40))))
+    sides = {name: entry["shape"][0] for name, entry in export_features(config, "image").items() if "image" in name}
+    names = [f"observation.images.{one.name}" for one in (first, second)]
+    assert sides == dict(zip(names, (config.observation.image_px, 40), strict=True))
+    with pytest.raises(ValueError, match=f"larger image_px for camera {first.name}"):
+        export_features(config, "video")
 
 
 @pytest.mark.parametrize(("reach", "unit"), [(3.1, "rad"), (98.0, "raw")])

@@ -74,12 +74,18 @@ def features(recording: RecordingConfig, storage: str) -> dict[str, dict[str, An
         raise ValueError(
             "the recording configuration has no actions, and a LeRobot policy needs them: name the command topic there"
         )
-    seen, side = recording.observation, recording.observation.image_px
-    if storage == "video" and side < VIDEO_PX:
-        raise ValueError(f"image_px = {side} is less than {VIDEO_PX}, too small for videos: choose storage image")
-    picture = {"dtype": storage, "shape": (side, side, 3), "names": ["height", "width", "channels"]}
+    seen, found = recording.observation, {}
+    for name in seen.camera_names:
+        side = seen.px_of(name)
+        if storage == "video" and side < VIDEO_PX:
+            raise ValueError(
+                f"image_px = {side} is less than {VIDEO_PX}, too small for videos: choose storage image, or a larger "
+                f"image_px for camera {name}"
+            )
+        shape = (side, side, 3)
+        found[f"{IMAGES}{name}"] = {"dtype": storage, "shape": shape, "names": ["height", "width", "channels"]}
     numbers = {STATE: seen.state, ACTION: recording.actions.names}
-    return {f"{IMAGES}{name}": dict(picture) for name in seen.camera_names} | {
+    return found | {
         key: {"dtype": "float32", "shape": (len(names),), "names": list(names)} for key, names in numbers.items()
     }
 
