@@ -1,6 +1,7 @@
 """Moments of made-up episodes: found where only the past tells, and nowhere else."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,17 @@ def test_an_episode_that_was_not_looked_at_is_told_by_those_that_were() -> None:
     assert sum(map(len, seen)) >= 3
     for ones, begins, answers in zip(seen, made.begins[:4], made.answers[:4], strict=True):
         assert all(abs(one.tick - begins[0]) <= NEAR and one.way == way_of[answers[0]] for one in ones)
+
+
+def test_a_moment_with_a_way_that_is_nowhere_clear_is_shown_and_not_judged() -> None:
+    found = search(branched().episodes)
+    (kind,) = [kind for kind in found.kinds if kind.needs_memory]
+    first = tuple(one for one in kind.occurrences if one.way == 0)
+    found = replace(found, kinds=(replace(kind, occurrences=first, visibility=None),))
+    names = words.way_names(found, found.kinds[0], ["arm", "hand"])
+    assert names[0].startswith("A: ") and names[1] == "B: nowhere clear"
+    assert words.counts(found.kinds[0]) == [len(first), 0]
+    assert words.verdict(found).startswith("cannot be told: at 1 moment the ways part")
 
 
 def test_an_answer_that_stays_visible_needs_no_memory() -> None:

@@ -131,13 +131,13 @@ def judged(group: Sequence[Stretch], ways: Ways, compared: Compared, rng: np.ran
     members, period_ms = [group[i] for i in clear], compared.episodes[0].period_ms
     named, firsts, ends = np.array([(s.episode, s.first, s.last) for s in members]).T
     actions = [compared.actions[s.episode] for s in members]
-    kind = replace(kind, parting=Parting.fit(actions, firsts, ends, told[clear], named, period_ms, rng))
-    timed = [kind.timed(one, *compared.of(one.stretch.episode)) for one in plain]
-    kind = replace(kind, occurrences=tuple(one for one in timed if one is not None))
-    often = np.bincount([one.way for one in kind.clear], minlength=len(ways)) >= FEWEST_PER_WAY
+    parted = replace(kind, parting=Parting.fit(actions, firsts, ends, told[clear], named, period_ms, rng))
+    timed = [parted.timed(one, *compared.of(one.stretch.episode)) for one in plain]
+    parted = replace(parted, occurrences=tuple(one for one in timed if one is not None))
+    often = np.bincount([one.way for one in parted.clear], minlength=len(ways)) >= FEWEST_PER_WAY
     if not often.all():
         return judged(group, Ways(ways.centres[often]), compared, rng, number) if 2 <= often.sum() else kind
-    return replace(kind, visibility=_seen(kind.clear, compared, rng))
+    return replace(parted, visibility=_seen(parted.clear, compared, rng))
 
 
 def _seen(clear: Sequence[Occurrence], compared: Compared, rng: np.random.Generator) -> Visibility:

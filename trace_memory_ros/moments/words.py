@@ -22,12 +22,18 @@ def way_names(found: Found, kind: Kind, actions: Sequence[str], units: Sequence[
         [found.ways[one.stretch.episode][one.stretch.peak] for one in kind.occurrences if one.way == way]
         for way in range(len(kind.ways))
     ]
-    centres = np.stack([np.median(ways, axis=0) for ways in taken]) @ found.space.way_axes.T + found.space.way_mean
+    clear = [way for way, ways in enumerate(taken) if ways]
+    names = [f"{letter}: nowhere clear" for letter in LETTERS[: len(taken)]]
+    if not clear:
+        return names
+    centres = np.stack([np.median(taken[way], axis=0) for way in clear]) @ found.space.way_axes.T + found.space.way_mean
     moved = centres.reshape(len(centres), len(RADII), -1)[:, -1] * np.sqrt(len(RADII))
     telling = int(np.ptp(moved, axis=0).argmax())
     scale = float(found.space.action_scale[telling])
     unit = f" {units[telling]}" if units and units[telling] else ""
-    return [f"{LETTERS[way]}: {actions[telling]} {row[telling] * scale:+.2f}{unit}" for way, row in enumerate(moved)]
+    for way, row in zip(clear, moved, strict=True):
+        names[way] = f"{LETTERS[way]}: {actions[telling]} {row[telling] * scale:+.2f}{unit}"
+    return names
 
 
 def counts(kind: Kind) -> list[int]:
@@ -55,11 +61,17 @@ def confidence(kind: Kind) -> str:
 def verdict(found: Found) -> str:
     """Whether a memory is needed, and where."""
     needed = [kind for kind in found.kinds if kind.needs_memory]
-    if not needed:
-        others = len(found.kinds)
-        seen = f"; at {others} the ways part, and the present shows which" if others else ""
-        return f"needs none: no moment was found at which only the past tells what to do{seen}"
-    return f"needs a memory: {len(needed)} moment{'s' if len(needed) > 1 else ''}"
+    if needed:
+        return f"needs a memory: {len(needed)} moment{'s' if len(needed) > 1 else ''}"
+    unjudged = sum(kind.visibility is None and kind.is_choice for kind in found.kinds)
+    if unjudged:
+        return (
+            f"cannot be told: at {unjudged} moment{'s' if unjudged > 1 else ''} the ways part, and too few episodes "
+            "show clearly which and when to judge whether the present tells; record more"
+        )
+    others = len(found.kinds)
+    seen = f"; at {others} the ways part, and the present shows which" if others else ""
+    return f"needs none: no moment was found at which only the past tells what to do{seen}"
 
 
 def figures(found: Found, actions: Sequence[str]) -> dict[str, Any]:
