@@ -71,6 +71,11 @@ def test_names_of_numbers_however_they_are_written(tmp_path: Path, names: Any, f
     assert config.actions is not None and config.actions.names == found
 
 
+def test_a_rate_that_is_no_whole_number_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"fps = 29\.97: frames are placed by a whole number"):
+        read_layout(dataset(tmp_path, features(), fps=29.97))
+
+
 def test_an_export_declares_every_camera_at_its_own_size() -> None:
     config = recording(cameras=2)
     first, second = config.observation.cameras

@@ -87,7 +87,10 @@ def read_layout(folder: Path) -> Layout:
         raise ValueError(f"{folder} lacks {', '.join(lacking)}: it has {', '.join(found)}")
     state, actions = (_names(found[key], word) for key, word in ((STATE, "state"), (ACTION, "action")))
     sizes = {name: _size(found[key]) for name, key in cameras.items()}
-    return Layout(int(info["fps"]), cameras, state, actions, sizes, BRANCH in found)
+    fps = float(info["fps"])
+    if fps != round(fps) or fps < 1:
+        raise ValueError(f"{folder}: fps = {info['fps']}: frames are placed by a whole number of them a second")
+    return Layout(int(fps), cameras, state, actions, sizes, BRANCH in found)
 
 
 def described(folder: Path) -> RecordingConfig:
