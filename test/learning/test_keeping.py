@@ -65,6 +65,21 @@ def same(one: Fitted, other: Fitted) -> bool:
     return all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+def test_a_training_of_other_episodes_or_another_memory_is_not_gone_on_with(tmp_path: Path) -> None:
+    plan, episodes = design("gru"), [pair(i) for i in range(3)]
+    file = tmp_path / "training.safetensors"
+    fit(plan, build.prepare(plan, episodes, [pair(100)]), SHORT, 0, save_to=file)
+    moved = build.prepare(plan, [*episodes[:2], pair(100)], [episodes[2]])
+    with pytest.raises(ValueError, match=r"training episodes: 6 \(\w+\), here 6 \(\w+\); validation episodes"):
+        fit(plan, moved, SHORT, 0, save_to=file, resume=True)
+    other = design("vla")
+    with pytest.raises(ValueError, match=r"memory: gru \{\}, here vla"):
+        fit(other, build.prepare(other, episodes, [pair(100)]), SHORT, 0, save_to=file, resume=True)
+    wider = replace(plan, width=2 * plan.width)
+    with pytest.raises(ValueError, match="sizes: width"):
+        fit(wider, build.prepare(wider, episodes, [pair(100)]), SHORT, 0, save_to=file, resume=True)
+
+
 def test_a_training_that_was_stopped_twice_is_the_training(course: tuple[Any, Data], tmp_path: Path) -> None:
     plan, data = course
     whole = Log()

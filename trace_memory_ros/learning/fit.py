@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -138,7 +140,7 @@ def fit(
     another run, Stopped, FloatingPointError where a loss is no number, and MemoryError, all in words for people.
     """
     report = report if report is not None and group.writes else Reporter()
-    keeper = Keeper(seed, recipe, save_to, group)
+    keeper = Keeper(seed, recipe, save_to, group, about=_about(design, data))
     agent = new_agent(design, data, seed, start).place(hardware, group)
     first, joint = (Feed(hardware, group, StageTimes(hardware.wait)) for _ in range(2))
     trainer = Trainer(agent, data.training, data.validation, recipe, seed, joint, keeper)
@@ -160,6 +162,16 @@ def fit(
     held_out = judge(agent, data.held_out) if group.writes else Judged(None, None)
     report.held_out(held_out)
     return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
+
+
+def _about(design: Design, data: Data) -> dict[str, str]:
+    """What a training is of besides recipe and seed: what learns, and which episodes are on each side."""
+    sizes = f"width {design.width}, {design.slots} slots, {design.policy} policy, chunks of {design.chunk}"
+    found = {"memory": f"{design.memory} {json.dumps(design.options, sort_keys=True, default=str)}", "sizes": sizes}
+    for side, batches in data._asdict().items():
+        names = [] if batches is None else [episode.demo.name for episode in batches.data.episodes]
+        found[f"{side} episodes"] = f"{len(names)} ({hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]})"
+    return found
 
 
 def claim_folder(folder: Path, resume: bool) -> None:

@@ -41,10 +41,15 @@ class Kept:
     tensors: Mapping[str, Tensor]
 
     def into(self, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
-        """Put the weights, the optimiser's moments and the random states back."""
+        """Put the weights, the optimiser's moments and the random states back. Raises ValueError for other weights."""
         for name, module in modules.items():
             own = {k.removeprefix(f"{name}."): v for k, v in self.tensors.items() if k.startswith(f"{name}.")}
-            module.load_state_dict(own)
+            try:
+                module.load_state_dict(own)
+            except RuntimeError as error:
+                raise ValueError(
+                    f"what was kept is of another {name}; resume with the same arguments: {error}"
+                ) from error
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in self.tensors.items():
             if name.startswith("adam."):
@@ -59,7 +64,10 @@ class Kept:
 
 @dataclass
 class Keeper:
-    """Keeps the training of a recipe and seed in the file at `path`, if there is one; `asked`: it is to stop."""
+    """Keeps the training of a recipe and seed in the file at `path`, if there is one; `asked`: it is to stop.
+
+    about: what else the training is of, in words by name. A file that says otherwise is another training's.
+    """
 
     seed: int
     recipe: Recipe
@@ -67,6 +75,7 @@ class Keeper:
     group: Group = ALONE
     asked: bool = False
     every_s: float = EVERY_S
+    about: Mapping[str, str] = field(default_factory=dict)
     _saved_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -92,13 +101,14 @@ class Keeper:
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state()
         meta = {"phase": phase, "place": dict(place), "seed": self.seed, "recipe": self.recipe.to_dict()}
+        meta["about"] = dict(self.about)
         with atomic.replacing(self.path) as partial:
             # Cloned, since a memory may share its policy's backbone.
             whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
             save_file(whole, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
 
     def read(self) -> Kept | None:
-        """What was kept; None where nothing was. Raises ValueError when it was another recipe or seed, naming both."""
+        """What was kept; None where nothing was. Raises ValueError where it is of another training, saying how."""
         if self.path is None or not self.path.exists():
             return None
         with safe_open(self.path, framework="pt") as file:
@@ -110,6 +120,13 @@ class Keeper:
             raise ValueError(
                 f"{self.path} was written by another run, {there}; this one is {here}. "
                 "Resume with the same arguments, or delete the file to start anew."
+            )
+        said = meta.get("about", {})
+        unlike = [f"{name}: {said[name]}, here {own}" for name, own in self.about.items() if said.get(name, own) != own]
+        if unlike:
+            raise ValueError(
+                f"{self.path} was written by another run; {'; '.join(unlike)}. "
+                "Resume with the same arguments and recordings, or delete the file to start anew."
             )
         return Kept(meta["phase"], meta["place"], tensors)
 
