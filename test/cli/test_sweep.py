@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from trace_memory_ros.cli.main import main
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning import sweep
 from trace_memory_ros.learning.sweep import SweepConfig
+from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.measure.summary import read_summary, write_summary
 
 SMALL = {"recipe.steps": 1, "policy.chunk": 4, "bags.cross_validation": False, "recipe.batch_pairs": 1}
@@ -56,14 +58,7 @@ def test_rows_are_trainings_and_one_that_failed_is_told(
 def test_a_table_pools_decisions_and_is_as_unsure_as_its_seeds(tmp_path: Path) -> None:
     config = SweepConfig(("bags",), memories=("gru",), seeds=(0, 1, 2))
     for run, right in zip(config.runs(), (20, 20, 10), strict=True):
-        found = {
-            "value": right / 20,
-            "right": right,
-            "count": 20,
-            "ci95": [0, 1],
-            "claimed": True,
-            "labels": "annotated",
-        }
+        found = Accuracy.of(right, 20).to_dict()
         figures = {"held_out_branch_accuracy": found, "training_minutes": 2.0, "held_out_chunk_error": None}
         (tmp_path / run.name).mkdir()
         write_summary(tmp_path / run.name, "trace-memory train", figures)
@@ -75,8 +70,25 @@ def test_a_table_pools_decisions_and_is_as_unsure_as_its_seeds(tmp_path: Path) -
     assert row["validation"] is None and row["minutes"] == 2.0
     assert "0.83 (50/60, 0.12 to 1.00)" in sweep.markdown([row])
     json.dumps(row)
-    few = {**row, "held_out": {**held, "right": 9, "count": 12}}
+    few = {**row, "held_out": {**held, "right": 9, "count": 12, "of_a_seed": 12}}
     assert sweep.cells(few)[3] == "9/12 right, too few to tell"
+
+
+def test_seeds_judge_the_same_decisions_and_folds_count_where_none_are_held_out(tmp_path: Path) -> None:
+    config = SweepConfig(("bags",), memories=("gru", "lru", "none"), seeds=(0, 1, 2))
+    unequal = Accuracy({(0,): (36, 36), (1,): (0, 4)})
+    told = {
+        "gru": {"held_out_branch_accuracy": Accuracy.of(8, 8).to_dict()},
+        "lru": {"held_out_branch_accuracy": None, "cross_validation": {"accuracy": Accuracy.of(24, 24).to_dict()}},
+        "none": {"held_out_branch_accuracy": unequal.to_dict()},
+    }
+    for run in config.runs():
+        (tmp_path / run.name).mkdir()
+        write_summary(tmp_path / run.name, "trace-memory train", told[run.memory])
+    eight, folded, kinds = (row["held_out"] for row in sweep.table(config, tmp_path, {}))
+    assert sweep._accuracy_text(eight) == "24/24 right, too few to tell"
+    assert folded["count"] == 72 and folded["ci95"] == list(Accuracy.of(24, 24).interval)
+    assert kinds["value"] == 0.5 and kinds["ci95"] == list(unequal.interval)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +112,15 @@ def test_other_words_are_another_folder() -> None:
     assert one.name != other.name and other.words[-2:] == ("--set", "recipe.steps=3")
     runs = SweepConfig(("b",), memories=("gru", "lru"), seeds=(1, 2)).runs()
     assert [(run.seed, run.memory) for run in runs] == [(1, "gru"), (1, "lru"), (2, "gru"), (2, "lru")]
+
+
+def test_runs_of_recipes_with_a_dot_have_logs_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SweepConfig(("b",), memories=("none",), seeds=(0,), recipes={"noise0.5": {}, "noise0.1": {}})
+
+    def ended(command: list[str], **_: object) -> CompletedProcess[str]:
+        return CompletedProcess(command, 1)
+
+    monkeypatch.setattr(sweep.subprocess, "run", ended)
+    for run in config.runs():
+        sweep.carry_out(sweep.Job(run, tmp_path / "runs" / run.name, tmp_path))
+    assert {file.name for file in (tmp_path / "runs").glob("*.log")} == {f"{run.name}.log" for run in config.runs()}

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from learning.tiny_bags import ACTIONS, JOINTS, config_file, places, recording, write_bag, write_bags
+from safetensors.torch import save_file
 
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.learning.bags.recordings import recordings_under
 from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.run_config import FILE, read_file
+from trace_memory_ros.learning.selection import FOLDER, memory_file
 from trace_memory_ros.measure.summary import read_summary
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import load
@@ -219,7 +222,15 @@ def test_without_validation_episodes_the_usual_memory_is_taken(
 ) -> None:
     assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 0
     assert "memory gru: no episode is there to choose by, raise bags.validation" in capsys.readouterr().out
-    assert load(folder / "out").config.memory.name == "gru"
+    first = load(folder / "out")
+    assert first.config.memory.name == "gru"
+    # A memory that an earlier run kept there may know what is held out now.
+    kept = memory_file(folder / "out" / FOLDER, "gru")
+    kept.parent.mkdir(exist_ok=True)
+    save_file({name: torch.zeros_like(value) for name, value in first.tensors.items()}, kept)
+    assert main([*remembering(folder), *AMONG, "--no-cross-validation", "--validation", "0"]) == 0
+    again = load(folder / "out")
+    assert all((first.tensors[name] == again.tensors[name]).all() for name in first.tensors)
 
 
 def test_without_folds_it_says_that_it_cannot_know(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

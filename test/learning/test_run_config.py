@@ -1,5 +1,6 @@
 """The configuration of a run: layers, choices, what is refused, and that the arm's defaults are what they were."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from trace_memory_ros.arm.design import arm_defaults, arm_design, arm_recipe, de
 from trace_memory_ros.arm.sim.names import TASK_NAMES
 from trace_memory_ros.cli import demonstrate, evaluate, train
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.learning.bags.design import bag_defaults
+from trace_memory_ros.learning.bags.design import bag_defaults, bag_recipe
+from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
 from trace_memory_ros.learning.sizes import LADDER, memory_options
 from trace_memory_ros.memory import registry
@@ -23,6 +25,25 @@ def test_later_layers_win_value_by_value() -> None:
     layers = [{"recipe": {"steps": 9, "reads": 3}}, assignment("recipe.steps=5"), assignment("memory.slots=2")]
     config = resolve({"recipe": {"pairs": 7}}, merged(layers))
     assert (config.recipe.steps, config.recipe.reads, config.recipe.pairs, config.memory.slots) == (5, 3, 7, 2)
+
+
+@pytest.mark.parametrize("shares", ["recipe.shares", "recipe.memory_first.shares"])
+def test_one_share_leaves_the_others_as_they_are(shares: str) -> None:
+    usual = plain_values(Recipe(), shares)
+    for name, value in (("near_branch", 0.1), ("pauses", 0.1)):
+        config = resolve({}, assignment(f"{shares}.{name}={value}"))
+        assert plain_values(config.recipe, shares) == {**usual, name: value}
+
+
+def plain_values(recipe: Recipe, shares: str) -> dict[str, float]:
+    return asdict(recipe.shares if shares == "recipe.shares" else recipe.memory_first.shares)
+
+
+def test_shares_that_leave_less_than_the_start_asks_for_are_taken() -> None:
+    shares = {"near_branch": 0.5, "apart": 0.2, "pauses": 0.2}
+    recipe = resolve({}, {"recipe": {"shares": shares}}).recipe
+    assert bag_recipe(recipe, 100, []).shares.start == pytest.approx(0.1)
+    assert bag_recipe(Recipe(), 100, []).shares.start == 0.2
 
 
 def test_another_memory_does_not_inherit_options() -> None:

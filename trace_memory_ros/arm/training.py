@@ -40,7 +40,7 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
         if args.group.writes:
             config.write(folder)
         design, recipe, data = _planned(args, pairs, config)
-    learned = memory_file(folder / FOLDER, config.memory.name) if selected else None
+    learned = memory_file(folder / FOLDER, config.memory.name) if selected and selected.learned else None
     how: dict[str, Any] = dict(hardware=args.hardware, group=args.group, memory_file=learned)
     fitted = fit_shown(config, design, recipe, data, folder, args.resume, **how)
     if not args.group.writes:

@@ -172,7 +172,8 @@ def resolve(defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = 
 
     Raises ConfigError naming unknown keys and wrong values.
     """
-    return plain.read(RunConfig, merged([defaults, given]), where)
+    # What a recipe leaves open of its parts is the recipe's own, not the part's.
+    return plain.read(RunConfig, merged([{"recipe": asdict(Recipe())}, defaults, given]), where)
 
 
 def with_values(recipe: Recipe, given: Mapping[str, Any]) -> Recipe:

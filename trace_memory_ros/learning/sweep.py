@@ -17,7 +17,7 @@ from trace_memory_ros.files import plain
 from trace_memory_ros.files.strict import ConfigError, require_int
 from trace_memory_ros.learning.run_config import read_file
 from trace_memory_ros.measure.accuracy import LEAST
-from trace_memory_ros.measure.statistics import t_interval, wilson_interval
+from trace_memory_ros.measure.statistics import Interval, t_interval
 from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summary
 
 USUAL = "usual"
@@ -107,7 +107,7 @@ def carry_out(job: Job) -> tuple[Job, str]:
     """
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "trace_memory_ros.cli.main", "train", *job.run.words]
-    log = job.folder.with_suffix(".log")
+    log = job.folder.with_name(f"{job.folder.name}.log")
     with log.open("w", encoding="utf-8") as said:
         done = subprocess.run(
             [*command, "--out", str(job.folder), "--resume"],
@@ -124,8 +124,8 @@ def carry_out(job: Job) -> tuple[Job, str]:
 def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row for each memory and recipe: what its seeds that are done reached, and why others failed.
 
-    held_out: right decisions of all seeds together; ci95: the wider of Wilson's, over decisions, and Student's, over
-    seeds.
+    held_out: by folds where nothing was held out. Right decisions of all seeds together, which judge the same episodes:
+    ci95 is the wider of the seeds' own intervals, on average, and Student's over seeds.
     """
     rows = []
     for recipe in config.recipes:
@@ -138,7 +138,7 @@ def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dic
                     "recipe": recipe,
                     "seeds": len(done),
                     "of": len(runs),
-                    "held_out": _pooled([f.get("held_out_branch_accuracy") for f in done]),
+                    "held_out": _pooled([_never_looked_at(f) for f in done]),
                     "validation": _pooled([f.get("validation_branch_accuracy") for f in done]),
                     "held_out_chunk_error": _mean([f.get("held_out_chunk_error") for f in done]),
                     "minutes": _mean([f.get("training_minutes") for f in done]),
@@ -148,16 +148,25 @@ def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dic
     return rows
 
 
+def _never_looked_at(figures: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The accuracy that chose nothing: of what was held out, or by folds."""
+    held_out, folded = figures.get("held_out_branch_accuracy"), figures.get("cross_validation")
+    accuracy: Mapping[str, Any] | None = held_out or (folded and folded["accuracy"])
+    return accuracy
+
+
 def _pooled(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     judged = [accuracy for accuracy in found if accuracy]
     if not judged:
         return None
     right, count = (sum(accuracy[key] for accuracy in judged) for key in ("right", "count"))
     values = [float(accuracy["value"]) for accuracy in judged]
-    bounds = [wilson_interval(right, count), *([t_interval(values)] if len(values) > 1 else [])]
+    own = Interval(*(sum(accuracy["ci95"][end] for accuracy in judged) / len(judged) for end in (0, 1)))
+    bounds = [own, *([t_interval(values)] if len(values) > 1 else [])]
     low, high = max(0.0, min(bound.low for bound in bounds)), min(1.0, max(bound.high for bound in bounds))
-    mean = sum(values) / len(values)
-    return {"value": mean, "right": right, "count": count, "ci95": [low, high], "by_seed": values}
+    mean, of_a_seed = sum(values) / len(values), max(accuracy["count"] for accuracy in judged)
+    figures = {"value": mean, "right": right, "count": count, "of_a_seed": of_a_seed}
+    return {**figures, "ci95": [low, high], "by_seed": values}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -189,7 +198,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 def _accuracy_text(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "not judged"
-    if found["count"] < LEAST:
+    if found["of_a_seed"] < LEAST:
         return f"{found['right']}/{found['count']} right, too few to tell"
     low, high = found["ci95"]
     return f"{found['value']:.2f} ({found['right']}/{found['count']}, {low:.2f} to {high:.2f})"

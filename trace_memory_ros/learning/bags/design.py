@@ -184,7 +184,8 @@ def bag_recipe(recipe: Recipe, tick_period_ms: int, training: Sequence[Demonstra
     Where no two episodes differ in a branch's label, no accuracy shows when a stage of the curriculum is mastered: each
     takes a fixed number of steps.
     """
-    shares = replace(recipe.shares, start=START_SHARE)
+    shares = recipe.shares
+    shares = replace(shares, start=min(START_SHARE, 1.0 - (shares.near_branch + shares.apart + shares.pauses)))
     recipe = replace(recipe, branch_reach=ticks_in(NEAR_MS, tick_period_ms, 2), shares=shares)
     if len({demo.answers[0] for demo in training if demo.answers}) > 1:
         return recipe

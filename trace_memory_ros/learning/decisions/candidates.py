@@ -117,6 +117,11 @@ class Selection:
     chosen: Candidate
     tried: Mapping[Candidate, Trial]
 
+    @property
+    def learned(self) -> bool:
+        """Whether the trial of what is taken has trained its memory."""
+        return self.tried.get(self.chosen, NOT_JUDGED).judges
+
     def __str__(self) -> str:
         trial = self.tried.get(self.chosen, NOT_JUDGED)
         if not trial.judges:
