@@ -16,6 +16,7 @@ from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import Progress, Reporter
+from trace_memory_ros.learning.selection import Planned, learn_alone
 
 FIRST = MemoryFirst(
     clock_factors=(2.0,), delay_factors=(3.0,), stage_steps=4, check_steps=1, settle_steps=0, attempts=1, batch_pairs=3,
@@ -48,6 +49,9 @@ def train(folder: Path, group: Group = ALONE) -> None:
         data = build.prepare(plan, [pair(i) for i in range(4)], [pair(100)])
         # An episode whose chunks end early: processes have unequally many ticks.
         data.training.data.episodes[0].demo.actions[-6:] = float("nan")
+        with group.first_before_others():
+            if group.writes:
+                learn_alone(Planned(plan, RECIPE, data), data.validation, 0)
         log = Losses()
         fit(plan, data, RECIPE, 0, report=log, save_to=folder / f"{memory}.safetensors", group=group)
         if group.writes:

@@ -11,6 +11,7 @@ from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.memory.base import Memory, MemoryInput, Readout, State, WriteRecord
+from trace_memory_ros.memory.write_gate import RunningScale
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.vision.base import Features
 from trace_memory_ros.vision.encoder import ContentEncoder
@@ -36,6 +37,9 @@ class Agent(nn.Module):
     def place(self, hardware: Hardware, group: Group = ALONE) -> Agent:
         """Move to a device, to be trained there, by a group of processes; returns itself."""
         self.hardware, self.group = hardware, group
+        for part in self.modules():
+            if isinstance(part, RunningScale):
+                part.shared = group.size > 1
         hardware.compile([self.encoder, self.policy])
         return self.to(hardware.device)
 

@@ -35,7 +35,10 @@ class Decision(NamedTuple):
 
 
 class RunningScale(nn.Module):
-    """Running mean and variance of a positive scalar, by exponential average over training passes."""
+    """Running mean and variance of a positive scalar, by exponential average over training passes.
+
+    shared: several processes train it together, and each takes in what all have seen.
+    """
 
     mean: Tensor
     variance: Tensor
@@ -44,6 +47,7 @@ class RunningScale(nn.Module):
     def __init__(self, rate: float = 0.05) -> None:
         super().__init__()
         self.rate = rate
+        self.shared = False
         self.register_buffer("mean", torch.zeros(()))
         self.register_buffer("variance", torch.ones(()))
         self.register_buffer("passes", torch.zeros(()))
@@ -55,11 +59,8 @@ class RunningScale(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread.
-
-        Of processes that train together, each takes in what all have seen.
-        """
-        if distributed.is_available() and distributed.is_initialized():
+        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread."""
+        if self.shared:
             values = _of_all(values)
         if values.numel() < 2:
             return

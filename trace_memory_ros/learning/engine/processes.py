@@ -14,8 +14,8 @@ from torch import Tensor, distributed, nn
 
 from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
 
-PATIENCE = timedelta(minutes=60)
-"""Of the others while the first process looks at held-out episodes."""
+PATIENCE = timedelta(days=7)
+"""Of the others while the first decodes, or chooses a memory. Of a process that died `torchrun` ends the others."""
 
 
 @dataclass(frozen=True)
