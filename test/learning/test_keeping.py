@@ -15,7 +15,7 @@ from learning.synthetic import design, pair
 from trace_memory_ros.learning import build, memory_first
 from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
-from trace_memory_ros.learning.engine.keeping import Stopped
+from trace_memory_ros.learning.engine.keeping import Keeper, Stopped
 from trace_memory_ros.learning.fit import Fitted, fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
@@ -63,21 +63,6 @@ def told(lines: list[Progress]) -> list[tuple[Any, ...]]:
 def same(one: Fitted, other: Fitted) -> bool:
     ours, theirs = one.agent.state_dict(), other.agent.state_dict()
     return all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_a_training_of_other_episodes_or_another_memory_is_not_gone_on_with(tmp_path: Path) -> None:
-    plan, episodes = design("gru"), [pair(i) for i in range(3)]
-    file = tmp_path / "training.safetensors"
-    fit(plan, build.prepare(plan, episodes, [pair(100)]), SHORT, 0, save_to=file)
-    moved = build.prepare(plan, [*episodes[:2], pair(100)], [episodes[2]])
-    with pytest.raises(ValueError, match=r"training episodes: 6 \(\w+\), here 6 \(\w+\); validation episodes"):
-        fit(plan, moved, SHORT, 0, save_to=file, resume=True)
-    other = design("vla")
-    with pytest.raises(ValueError, match=r"memory: gru \{\}, here vla"):
-        fit(other, build.prepare(other, episodes, [pair(100)]), SHORT, 0, save_to=file, resume=True)
-    wider = replace(plan, width=2 * plan.width)
-    with pytest.raises(ValueError, match="sizes: width"):
-        fit(wider, build.prepare(wider, episodes, [pair(100)]), SHORT, 0, save_to=file, resume=True)
 
 
 def test_a_training_that_was_stopped_twice_is_the_training(course: tuple[Any, Data], tmp_path: Path) -> None:
@@ -162,6 +147,34 @@ def test_a_memory_phase_of_another_recipe_is_refused(course: tuple[Any, Data], t
         fit(plan, data, SHORT, 0, report=Log((MEMORY, 1, 2)), save_to=file)
     with pytest.raises(ValueError, match="written by another run"):
         fit(plan, data, SHORT, 1, save_to=file, resume=True)
+
+
+def test_what_was_kept_of_other_episodes_or_sizes_is_refused(tmp_path: Path) -> None:
+    file, plan, scenes = tmp_path / "training.safetensors", design("gru"), [pair(i) for i in range(4)]
+    recipe = replace(SHORT, memory_first=replace(FIRST, attempts=1, stage_steps=1), steps=1)
+    fit(plan, build.prepare(plan, scenes[:3], [], scenes[3:]), recipe, 0, save_to=file)
+
+    def refused(said: str, plan: Any = plan, learned: slice = slice(3), held: slice = slice(3, 4)) -> None:
+        data = build.prepare(plan, scenes[learned], [], scenes[held])
+        with pytest.raises(ValueError, match=rf"written by another run \({said}.*: resume with the same arguments"):
+            fit(plan, data, recipe, 0, save_to=file, resume=True)
+
+    refused("episodes.held_out: 2 of SHA-256", held=slice(2, 3))
+    refused("episodes.held_out: .*episodes.training: .*", learned=slice(1, 4), held=slice(1))
+    refused("memory.width: 16 in the file, 8 here", replace(plan, width=8))
+    refused("memory.name: gru in the file, lru here", replace(design("lru")))
+    refused("policy.chunk: 4 in the file, 6 here", replace(plan, chunk=6))
+
+
+def test_a_file_that_does_not_tell_its_sizes_is_refused_where_they_do_not_fit(tmp_path: Path) -> None:
+    file, module = tmp_path / "training.safetensors", torch.nn.Linear(2, 3)
+    keeper = Keeper(0, SHORT, file)
+    keeper.write(JOINT, {}, {"agent": module}, torch.optim.AdamW(module.parameters()))
+    kept = replace(keeper, about={"memory": {"width": 4}}).read()
+    assert kept is not None
+    other = torch.nn.Linear(2, 4)
+    with pytest.raises(ValueError, match="kept of agent has other sizes than what is trained: resume"):
+        kept.into({"agent": other}, torch.optim.AdamW(other.parameters()))
 
 
 def test_the_episodes_of_a_batch_that_gives_no_number_are_named() -> None:

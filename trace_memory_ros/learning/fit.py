@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -21,7 +19,7 @@ from trace_memory_ros.learning.build import Design
 from trace_memory_ros.learning.data.batches import Data
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
-from trace_memory_ros.learning.engine.keeping import Keeper, Kept
+from trace_memory_ros.learning.engine.keeping import Keeper, Kept, digest
 from trace_memory_ros.learning.engine.optimise import Feed
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.engine.stage_times import StageTimes
@@ -34,6 +32,7 @@ from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
+from trace_memory_ros.runtime.checkpoint_config import plain
 
 REPORT_EVERY = 50
 KEPT = "training.safetensors"
@@ -164,14 +163,15 @@ def fit(
     return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
 
 
-def _about(design: Design, data: Data) -> dict[str, str]:
-    """What a training is of besides recipe and seed: what learns, and which episodes are on each side."""
-    sizes = f"width {design.width}, {design.slots} slots, {design.policy} policy, chunks of {design.chunk}"
-    found = {"memory": f"{design.memory} {json.dumps(design.options, sort_keys=True, default=str)}", "sizes": sizes}
-    for side, batches in data._asdict().items():
-        names = [] if batches is None else [episode.demo.name for episode in batches.data.episodes]
-        found[f"{side} episodes"] = f"{len(names)} ({hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]})"
-    return found
+def _about(design: Design, data: Data) -> dict[str, Any]:
+    """What a training that goes on has to have in common with the one that was kept, beside recipe and seed."""
+    window = None if design.window is None else design.window.to_dict()
+    memory = {"name": design.memory, "options": design.options, "depth": design.depth, "window": window}
+    sizes = {"width": design.width, "slots": design.slots, "clock": design.clock.to_dict()}
+    policy = {"family": design.policy, "options": design.policy_options, "chunk": design.chunk}
+    sides = {side: data_of.data.episodes if data_of else [] for side, data_of in data._asdict().items()}
+    episodes = {side: digest(one.demo.name for one in found) for side, found in sides.items()}
+    return plain({"memory": {**memory, **sizes}, "policy": policy, "episodes": episodes})
 
 
 def claim_folder(folder: Path, resume: bool) -> None:

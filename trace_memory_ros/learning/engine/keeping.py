@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ EVERY_S = 60.0
 """Between saves of the memory's phase, which are made where it is looked at anyway."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _RNG = "rng."
+_ANEW = "resume with the same arguments and recordings, or train anew without --resume"
 
 
 class Stopped(KeyboardInterrupt):
@@ -41,15 +43,13 @@ class Kept:
     tensors: Mapping[str, Tensor]
 
     def into(self, modules: Mapping[str, nn.Module], optimiser: torch.optim.Optimizer) -> None:
-        """Put the weights, the optimiser's moments and the random states back. Raises ValueError for other weights."""
+        """Put the weights, the optimiser's moments and the random states back."""
         for name, module in modules.items():
             own = {k.removeprefix(f"{name}."): v for k, v in self.tensors.items() if k.startswith(f"{name}.")}
             try:
                 module.load_state_dict(own)
             except RuntimeError as error:
-                raise ValueError(
-                    f"what was kept is of another {name}; resume with the same arguments: {error}"
-                ) from error
+                raise ValueError(f"what was kept of {name} has other sizes than what is trained: {_ANEW}") from error
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in self.tensors.items():
             if name.startswith("adam."):
@@ -66,22 +66,26 @@ class Kept:
 class Keeper:
     """Keeps the training of a recipe and seed in the file at `path`, if there is one; `asked`: it is to stop.
 
-    about: what else the training is of, in words by name. A file that says otherwise is another training's.
+    about: plain values of what else a training depends on, by name. What is long may be its `digest`.
     """
 
     seed: int
     recipe: Recipe
     path: Path | None = None
     group: Group = ALONE
+    about: Mapping[str, Any] = field(default_factory=dict)
     asked: bool = False
     every_s: float = EVERY_S
-    about: Mapping[str, str] = field(default_factory=dict)
     _saved_at: float = field(default_factory=time.monotonic)
 
     @property
     def due(self) -> bool:
         """Whether the last save was long ago."""
         return time.monotonic() - self._saved_at >= self.every_s
+
+    @property
+    def _run(self) -> dict[str, Any]:
+        return {"seed": self.seed, "recipe": self.recipe.to_dict(), **self.about}
 
     def write(
         self,
@@ -100,34 +104,27 @@ class Keeper:
         tensors[f"{_RNG}cpu"] = torch.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state()
-        meta = {"phase": phase, "place": dict(place), "seed": self.seed, "recipe": self.recipe.to_dict()}
-        meta["about"] = dict(self.about)
+        meta = {"phase": phase, "place": dict(place), **self._run}
         with atomic.replacing(self.path) as partial:
             # Cloned, since a memory may share its policy's backbone.
             whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
             save_file(whole, partial, metadata={"training": json.dumps(meta, sort_keys=True)})
 
     def read(self) -> Kept | None:
-        """What was kept; None where nothing was. Raises ValueError where it is of another training, saying how."""
+        """What was kept; None where nothing was.
+
+        Raises ValueError when it was of another run, naming what differs; of `about`, what the file tells.
+        """
         if self.path is None or not self.path.exists():
             return None
         with safe_open(self.path, framework="pt") as file:
             meta = json.loads((file.metadata() or {}).get("training", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        here = json.loads(json.dumps({"seed": self.seed, "recipe": self.recipe.to_dict()}))
-        there = {key: meta.get(key) for key in here}
-        if there != here:
-            raise ValueError(
-                f"{self.path} was written by another run, {there}; this one is {here}. "
-                "Resume with the same arguments, or delete the file to start anew."
-            )
-        said = meta.get("about", {})
-        unlike = [f"{name}: {said[name]}, here {own}" for name, own in self.about.items() if said.get(name, own) != own]
-        if unlike:
-            raise ValueError(
-                f"{self.path} was written by another run; {'; '.join(unlike)}. "
-                "Resume with the same arguments and recordings, or delete the file to start anew."
-            )
+        here = json.loads(json.dumps(self._run))
+        there = {"seed": None, "recipe": None} | {key: meta[key] for key in here if key in meta}
+        found = [said for key, value in there.items() for said in _differences(key, value, here[key])]
+        if found:
+            raise ValueError(f"{self.path} was written by another run ({'; '.join(found)}): {_ANEW}")
         return Kept(meta["phase"], meta["place"], tensors)
 
     def stop_if_asked(self, device: torch.device, write: Callable[[], None], where: str) -> None:
@@ -157,3 +154,18 @@ class Keeper:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def digest(names: Iterable[str]) -> str:
+    """Of names in their order, to tell whether they are the same."""
+    found = list(names)
+    return f"{len(found)} of SHA-256 {hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]}"
+
+
+def _differences(name: str, there: Any, here: Any) -> Iterator[str]:
+    """What differs, by the innermost name, as it is in the file and in this run."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in sorted(there.keys() | here.keys()):
+            yield from _differences(f"{name}.{key}", there.get(key), here.get(key))
+    elif there != here:
+        yield f"{name}: {there} in the file, {here} here"
