@@ -94,6 +94,11 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     with_other = [word if word != "3" else "5" for word in arguments(folder, "--resume")]
     assert main(with_other) == 1
     assert "written by another run" in capsys.readouterr().err
+    assert main(arguments(folder, "--resume", "--split-seed", "3")) == 1
+    assert "episodes.held_out: 2 of SHA-256" in capsys.readouterr().err
+    write_bags(folder / "bags", 4, recording(cameras=2))
+    assert main(arguments(folder, "--resume")) == 1
+    assert "episodes.training: 4 of SHA-256" in capsys.readouterr().err
 
 
 def test_without_annotations_it_says_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import torch
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
+from trace_memory_ros.learning.engine import processes
 from trace_memory_ros.learning.engine.hardware import Hardware
 from trace_memory_ros.learning.engine.processes import ALONE, Group
 from trace_memory_ros.learning.fit import fit
@@ -30,6 +34,8 @@ COURSES = {
     "gru+gate": ({"hidden": 4}, {}),
     "gru+cache": ({"window": 4, "first": 1, "key": 4, "value": 4, "clock_dropout": 0.0}, {}),
 }
+ALONE_FILE = "alone.safetensors"
+WAITED_S = 6.0
 
 
 class Losses(Reporter):
@@ -49,9 +55,6 @@ def train(folder: Path, group: Group = ALONE) -> None:
         data = build.prepare(plan, [pair(i) for i in range(4)], [pair(100)])
         # An episode whose chunks end early: processes have unequally many ticks.
         data.training.data.episodes[0].demo.actions[-6:] = float("nan")
-        with group.first_before_others():
-            if group.writes:
-                learn_alone(Planned(plan, RECIPE, data), data.validation, 0)
         log = Losses()
         fit(plan, data, RECIPE, 0, report=log, save_to=folder / f"{memory}.safetensors", group=group)
         if group.writes:
@@ -60,8 +63,31 @@ def train(folder: Path, group: Group = ALONE) -> None:
             raise AssertionError("only the first process tells")
 
 
+def learn_first(folder: Path, group: Group = ALONE) -> None:
+    """A gated memory, learned by the first process alone while the others wait longer than they do for a sum."""
+    plan = replace(design("gru+gate"), options={"hidden": 4})
+    data = build.prepare(plan, [pair(i) for i in range(4)], [pair(100)])
+    with group.first_before_others():
+        if group.writes:
+            learn_alone(Planned(plan, RECIPE, data), data.validation, 0, file=folder / ALONE_FILE)
+            time.sleep(WAITED_S if group.size > 1 else 0.0)
+        elif not (folder / ALONE_FILE).exists():
+            raise AssertionError("did not wait")
+
+
+def in_step(folder: Path, rank: int) -> None:
+    """Wait until both processes have come here, so that a short patience is not spent on who starts later."""
+    (folder / f"{rank}.here").touch()
+    while len(list(folder.glob("*.here"))) < 2:
+        time.sleep(0.01)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    work, out = {"train": train, "learn_first": learn_first}[sys.argv[1]], Path(sys.argv[2])
+    if work is learn_first:
+        processes.PATIENCE = timedelta(seconds=WAITED_S / 2)
+        in_step(out, int(os.environ["RANK"]))
     joined = Group.from_environment(Hardware.chosen("cpu").device)
-    train(Path(sys.argv[1]), joined)
+    work(out, joined)
     joined.leave()

@@ -101,6 +101,22 @@ def test_that_a_stage_was_mastered_is_known_after_a_stop(tmp_path: Path, monkeyp
     assert told([*stopped.lines, *last.lines]) == told(whole.lines)
 
 
+def test_the_random_state_of_the_gpu_that_is_trained_on_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second, file, module = torch.device("cuda:1"), tmp_path / "training.safetensors", torch.nn.Linear(2, 3)
+    keeper, optimiser = Keeper(0, SHORT, file), torch.optim.AdamW(module.parameters())
+    states, put_back = {second: torch.tensor([7], dtype=torch.uint8)}, {}
+    monkeypatch.setattr("trace_memory_ros.learning.engine.keeping._gpu_of", lambda _: second)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", states.__getitem__)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: put_back.update({device: state}))
+    keeper.write(JOINT, {}, {"agent": module}, optimiser)
+    kept = keeper.read()
+    assert kept is not None
+    kept.into({"agent": module}, optimiser)
+    assert put_back == states
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_training_on_a_gpu_goes_on_where_it_was_stopped(course: tuple[Any, Data], tmp_path: Path) -> None:
     plan, data = course

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from learning.in_processes import COURSES, train
+from learning.in_processes import ALONE_FILE, COURSES, learn_first, train
 from safetensors.torch import load_file
 
 from trace_memory_ros.learning.engine.processes import ALONE, Group
@@ -25,12 +25,12 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def start(rank: int, port: int, folder: Path) -> subprocess.Popen[str]:
-    """A process as torchrun would start it."""
+def start(rank: int, port: int, folder: Path, work: str = "train") -> subprocess.Popen[str]:
+    """A process as torchrun would start it, to do what `in_processes.py` calls so."""
     told = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}
     paths = os.pathsep.join([str(ROOT), str(ROOT / "test"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, **told, "MASTER_PORT": str(port), "PYTHONPATH": paths}
-    command = [sys.executable, str(Path(__file__).with_name("in_processes.py")), str(folder)]
+    command = [sys.executable, str(Path(__file__).with_name("in_processes.py")), work, str(folder)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
@@ -63,6 +63,24 @@ def test_two_processes_have_the_losses_and_gradients_of_one(memory: str, folders
     assert bool(scales) == (memory in ("aura", "gru+gate"))
     for name in scales:
         torch.testing.assert_close(theirs[name], ours[name], rtol=1e-4, atol=1e-6)
+
+
+def test_what_the_first_process_learns_alone_asks_nobody_and_is_waited_for(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    two.mkdir()
+    port = free_port()
+    processes = [start(rank, port, two, "learn_first") for rank in range(2)]
+    try:
+        learn_first(one)
+        for process in processes:
+            _, said = process.communicate(timeout=100)
+            assert process.returncode == 0, said
+    finally:
+        for process in processes:
+            process.kill()
+    ours, theirs = (load_file(folder / ALONE_FILE) for folder in (one, two))
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, rtol=1e-4, atol=1e-6)
 
 
 def test_a_batch_is_shared_without_rest() -> None:

@@ -37,9 +37,9 @@ class Agent(nn.Module):
     def place(self, hardware: Hardware, group: Group = ALONE) -> Agent:
         """Move to a device, to be trained there, by a group of processes; returns itself."""
         self.hardware, self.group = hardware, group
-        for part in self.modules():
+        for part in self.memory.modules():
             if isinstance(part, RunningScale):
-                part.shared = group.size > 1
+                part.of_all = group.whole
         hardware.compile([self.encoder, self.policy])
         return self.to(hardware.device)
 

@@ -5,10 +5,11 @@ Symbols: s surprise, l logit, p = sigmoid(l / tau) probability, g = 1[p > 0.5] t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
@@ -37,7 +38,8 @@ class Decision(NamedTuple):
 class RunningScale(nn.Module):
     """Running mean and variance of a positive scalar, by exponential average over training passes.
 
-    shared: several processes train it together, and each takes in what all have seen.
+    of_all: of this process's values `(n,)`, those of all that train with it. Who places a model for several says so: a
+    process that trains alone while others wait must not ask them.
     """
 
     mean: Tensor
@@ -47,7 +49,7 @@ class RunningScale(nn.Module):
     def __init__(self, rate: float = 0.05) -> None:
         super().__init__()
         self.rate = rate
-        self.shared = False
+        self.of_all: Callable[[Tensor], Tensor] = _own
         self.register_buffer("mean", torch.zeros(()))
         self.register_buffer("variance", torch.ones(()))
         self.register_buffer("passes", torch.zeros(()))
@@ -59,9 +61,11 @@ class RunningScale(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread."""
-        if self.shared:
-            values = _of_all(values)
+        """Take in the `(n,)` values of one training pass; fewer than two say nothing about a spread.
+
+        Of processes that train together, each takes in what all have seen.
+        """
+        values = self.of_all(values)
         if values.numel() < 2:
             return
         self.passes += 1
@@ -71,14 +75,8 @@ class RunningScale(nn.Module):
         self.mean += rate * (values.mean() - self.mean)
 
 
-def _of_all(values: Tensor) -> Tensor:
-    """The `(n,)` values of every process, one after the other."""
-    counts = [torch.zeros(1, dtype=torch.int64, device=values.device) for _ in range(distributed.get_world_size())]
-    distributed.all_gather(counts, torch.tensor([values.numel()], device=values.device))
-    longest = max(int(count) for count in counts)
-    padded = [values.new_zeros(longest) for _ in counts]
-    distributed.all_gather(padded, functional.pad(values, (0, longest - values.numel())))
-    return torch.cat([part[: int(count)] for part, count in zip(padded, counts, strict=True)])
+def _own(values: Tensor) -> Tensor:
+    return values
 
 
 class WriteGate(nn.Module):

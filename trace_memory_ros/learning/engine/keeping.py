@@ -58,8 +58,9 @@ class Kept:
         optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
         if f"{_RNG}cpu" in self.tensors:
             torch.set_rng_state(self.tensors[f"{_RNG}cpu"])
-        if f"{_RNG}cuda" in self.tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(self.tensors[f"{_RNG}cuda"])
+        gpu = _gpu_of(modules)
+        if f"{_RNG}cuda" in self.tensors and gpu is not None:
+            torch.cuda.set_rng_state(self.tensors[f"{_RNG}cuda"], gpu)
 
 
 @dataclass
@@ -102,8 +103,9 @@ class Keeper:
         for index, moments in optimiser.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{k}": torch.as_tensor(v) for k, v in moments.items()}
         tensors[f"{_RNG}cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state()
+        gpu = _gpu_of(modules)
+        if gpu is not None:
+            tensors[f"{_RNG}cuda"] = torch.cuda.get_rng_state(gpu)
         meta = {"phase": phase, "place": dict(place), **self._run}
         with atomic.replacing(self.path) as partial:
             # Cloned, since a memory may share its policy's backbone.
@@ -154,6 +156,12 @@ class Keeper:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _gpu_of(modules: Mapping[str, nn.Module]) -> torch.device | None:
+    """Where the modules are, whose random state counts whatever GPU is torch's current one; None without a GPU."""
+    found = {parameter.device for module in modules.values() for parameter in module.parameters()}
+    return next((device for device in found if device.type == "cuda"), None)
 
 
 def digest(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -14,16 +14,22 @@ from torch import Tensor, distributed, nn
 
 from trace_memory_ros.memory.base import MemoryInput, State, WriteRecord
 
-PATIENCE = timedelta(days=7)
-"""Of the others while the first decodes, or chooses a memory. Of a process that died `torchrun` ends the others."""
+PATIENCE = timedelta(minutes=60)
+"""Of the others while the first process looks at decisions."""
+ENDLESS = timedelta(days=365)
+"""Of the others while the first process tries candidates, which takes as long as their trainings do."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """rank: this process; size: of how many. Alone, nothing is exchanged and nothing changes."""
+    """rank: this process; size: of how many. Alone, nothing is exchanged and nothing changes.
+
+    patient: torch's group of the same processes that others are waited for in; None for its usual one.
+    """
 
     rank: int = 0
     size: int = 1
+    patient: distributed.ProcessGroup | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_environment(cls, device: torch.device) -> Group:
@@ -34,7 +40,8 @@ class Group:
         if device.type == "cuda":
             torch.cuda.set_device(device)
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
-        return cls(distributed.get_rank(), size)
+        # By gloo also on GPUs: who waits keeps none of them busy.
+        return cls(distributed.get_rank(), size, distributed.new_group(timeout=ENDLESS, backend="gloo"))
 
     def leave(self) -> None:
         """End what `from_environment` began."""
@@ -50,10 +57,10 @@ class Group:
     def first_before_others(self) -> Iterator[None]:
         """What is kept in a cache is done by the first process, and found there by the others, who wait for it."""
         if self.size > 1 and not self.writes:
-            distributed.barrier()
+            distributed.barrier(self.patient)
         yield
         if self.size > 1 and self.writes:
-            distributed.barrier()
+            distributed.barrier(self.patient)
 
     def rows(self, count: int) -> slice:
         """This process's of `count` episodes. Raises ValueError where there are fewer than processes."""
