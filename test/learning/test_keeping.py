@@ -19,6 +19,7 @@ from trace_memory_ros.learning.engine.keeping import Keeper, Stopped
 from trace_memory_ros.learning.fit import Fitted, fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
+from trace_memory_ros.vision.config import BackboneConfig
 
 FIRST = MemoryFirst(
     clock_factors=(2.0, 1.0),
@@ -180,6 +181,8 @@ def test_what_was_kept_of_other_episodes_or_sizes_is_refused(tmp_path: Path) -> 
     refused("memory.width: 16 in the file, 8 here", replace(plan, width=8))
     refused("memory.name: gru in the file, lru here", replace(design("lru")))
     refused("policy.chunk: 4 in the file, 6 here", replace(plan, chunk=6))
+    seen = {"backbone": BackboneConfig("small", options={"layout": "vector"})}
+    refused("policy.options.backbone.options.layout: None in the file", replace(plan, policy_options=seen))
 
 
 def test_a_file_that_does_not_tell_its_sizes_is_refused_where_they_do_not_fit(tmp_path: Path) -> None:

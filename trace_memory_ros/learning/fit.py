@@ -33,6 +33,7 @@ from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 from trace_memory_ros.runtime.checkpoint_config import plain
+from trace_memory_ros.vision.config import SMALL, BackboneConfig
 
 REPORT_EVERY = 50
 KEPT = "training.safetensors"
@@ -168,7 +169,9 @@ def _about(design: Design, data: Data) -> dict[str, Any]:
     window = None if design.window is None else design.window.to_dict()
     memory = {"name": design.memory, "options": design.options, "depth": design.depth, "window": window}
     sizes = {"width": design.width, "slots": design.slots, "clock": design.clock.to_dict()}
-    policy = {"family": design.policy, "options": design.policy_options, "chunk": design.chunk}
+    seen = BackboneConfig.from_dict(design.policy_options.get("backbone", SMALL))
+    options = {**design.policy_options, "backbone": seen.to_dict()}
+    policy = {"family": design.policy, "options": options, "chunk": design.chunk}
     sides = {side: data_of.data.episodes if data_of else [] for side, data_of in data._asdict().items()}
     episodes = {side: digest(one.demo.name for one in found) for side, found in sides.items()}
     return plain({"memory": {**memory, **sizes}, "policy": policy, "episodes": episodes})
