@@ -13,7 +13,7 @@ class OnePlan(Plan):
 
 
 def short_imitation(task: str, row: str) -> Imitation:
-    return Imitation(episodes=20, prefix=5, steps=60, shortest=2)
+    return Imitation(episodes=20, validation=4, prefix=5, steps=60, shortest=2)
 
 
 def square(job: int) -> dict[str, Any]:

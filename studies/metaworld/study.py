@@ -24,10 +24,12 @@ CUES = {
     "shown 5, held 100": Cue(5, 100, 100),
 }
 """Ticks for which the goal is shown and the arm held; the first is learned."""
-RECIPE = Imitation(episodes=100, prefix=160, steps=2000, batch_ticks=1664, learning_rate=3e-3, disturbed=0.1)
+RECIPE = Imitation(
+    episodes=100, validation=20, prefix=160, steps=2000, batch_ticks=1664, learning_rate=3e-3, disturbed=0.1
+)
 WRITES = 30
 """In the median lesson, by how far the hand moved, as a robot's memory is written: a held arm writes nothing."""
-QUICK = Imitation(episodes=20, prefix=100, steps=60)
+QUICK = Imitation(episodes=20, validation=5, prefix=100, steps=60)
 QUICK_TASKS = ("reach",)
 
 

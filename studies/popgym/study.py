@@ -27,7 +27,7 @@ DRIVEN = Imitation(steps=2000, disturbed=0.1)
 """Where an error leads to where no teacher was, and every tick has something to be learned."""
 OTHERS = dict.fromkeys(TASKS["control"], DRIVEN) | {"AutoencodeHard": replace(RECIPE, prefix=312, steps=5000)}
 """`AutoencodeHard`: all answers lie beyond the ticks that `RECIPE` teaches."""
-QUICK = Imitation(episodes=100, prefix=52, steps=60)
+QUICK = Imitation(episodes=100, validation=20, prefix=52, steps=60)
 QUICK_TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy")
 PUBLISHED = {
     "source": "ELMUR, table of POPGym-48: imitation of 3,000 episodes of a PPO-GRU agent per environment",

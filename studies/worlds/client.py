@@ -34,6 +34,10 @@ class Lessons(NamedTuple):
     mask: NDArray[np.bool_]
     executed: Floats
 
+    def of(self, episodes: slice) -> Lessons:
+        """Some of the episodes."""
+        return Lessons(*(part[episodes] for part in self))
+
 
 class Outcome(NamedTuple):
     """What a step of several episodes gave, a row an episode."""

@@ -22,7 +22,7 @@ from studies.worlds.client import Lessons, World
 from studies.worlds.environment import FOLDER, Unavailable, interpreter
 from studies.worlds.model import WorldPolicy
 from studies.worlds.rows import AUTO, ROWS
-from studies.worlds.training import Imitation, imitate, play
+from studies.worlds.training import Imitation, imitate, judge, play
 from trace_memory_ros.learning.decisions.candidates import simplest
 from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.measure.statistics import wilson_interval
@@ -180,14 +180,16 @@ def _row(plan: WorldPlan, world: World, lessons: Lecture, job: Job) -> Figures:
     torch.manual_seed(job.seed)
     words = world.describe(_learned(plan, job.task))
     recipe = plan.recipe_of(job.task, job.row)
-    taught = lessons(job.task, recipe.episodes, recipe.prefix, recipe.disturbed)
+    given = lessons(job.task, recipe.episodes + recipe.validation, recipe.prefix, recipe.disturbed)
+    taught, others = given.of(slice(recipe.episodes)), given.of(slice(recipe.episodes, None))
     policy = WorldPolicy(ROWS[job.row], words, taught, plan.writes)
-    progress = imitate(policy, taught, recipe, job.seed)
+    imitate(policy, taught, recipe, job.seed)
     learned = time.process_time()
+    imitated = judge(policy, others)
     seeds = range(FIRST_JUDGED, FIRST_JUDGED + plan.episodes)
     return {
         **_scores({n: getattr(play(policy, world, t, seeds), plan.score) for n, t in plan.variants(job.task).items()}),
-        **progress._asdict(),
+        **imitated._asdict(),
         "parameters": sum(p.numel() for p in policy.memory.parameters()),
         "state_bytes": policy.memory.state_bytes,
         "training_cpu_s": learned - begun,
@@ -233,7 +235,7 @@ def _seeds(plan: WorldPlan, task: str, row: str) -> list[Figures]:
 
 
 def _chosen(plan: WorldPlan, task: str) -> list[tuple[str, Figures]]:
-    """Of each seed with all candidates of `auto`, which is taken by the imitation losses, and its figures."""
+    """Of each seed with all candidates of `auto`, which imitates lessons that none had, and its figures."""
     found = []
     for seed in plan.seeds:
         candidates = [plan.found(Job(task, row, seed)) for row in LADDER if row in plan.rows]

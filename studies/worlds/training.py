@@ -13,15 +13,19 @@ from numpy.typing import NDArray
 
 from studies.worlds.client import Lessons, World
 from studies.worlds.lengths import Lengths
-from studies.worlds.model import WorldPolicy
+from studies.worlds.model import Decided, WorldPolicy
 from trace_memory_ros.learning.engine.optimise import clip_and_step
 from trace_memory_ros.learning.recipe import Recipe
+
+AT_ONCE = 16
+"""Lessons that are judged side by side."""
 
 
 @dataclass(frozen=True)
 class Imitation:
-    """episodes: of the teacher. prefix: ticks of an episode that are trained on, from its first. disturbed: chance that
-    another action than the teacher's is carried out, or the error of one of numbers; what is taught is the teacher's.
+    """episodes: of the teacher, and further ones for `validation`. prefix: ticks of an episode that are shown, from its
+    first. disturbed: chance that another action than the teacher's is carried out, or the error of one of numbers; what
+    is taught is the teacher's.
 
     A step is a batch of episodes from their start, as many as `batch_ticks` allows, at most `most`. Every other step
     cuts them, from `shortest` on and `paced` or not (`Lengths`), so that a delay is met short before it is met long.
@@ -29,6 +33,7 @@ class Imitation:
     """
 
     episodes: int = 600
+    validation: int = 60
     prefix: int = 208
     steps: int = 400
     batch_ticks: int = 1664
@@ -47,21 +52,21 @@ class Imitation:
         return min((step + 1) / self.warm_up, 1.0) * falling
 
 
-class Progress(NamedTuple):
-    """Of the last tenth of a training: the imitation loss, and the share of the teacher's choices that were found."""
+class Imitated(NamedTuple):
+    """Of whole lessons: the imitation loss of a decision, the share of the teacher's choices that are found."""
 
     loss: float
     agreement: float
     write_share: float
 
 
-def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int) -> Progress:
+def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int) -> None:
     """Train `policy` in place on `lessons`."""
     rng = np.random.default_rng([seed, 0])
     torch.manual_seed(seed)
     optimiser = torch.optim.AdamW(policy.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, recipe.rate_at)
-    log, due = [], policy.due(lessons.observations)
+    due = policy.due(lessons.observations)
     lengths = Lengths(lessons.mask.shape[1], recipe.shortest, recipe.paced)
     policy.train()
     for step in range(recipe.steps):
@@ -69,36 +74,53 @@ def imitate(policy: WorldPolicy, lessons: Lessons, recipe: Imitation, seed: int)
         ticks = lengths.of_step(step, rng)
         episodes = min(max(recipe.batch_ticks // ticks, 1), recipe.most, len(lessons.mask))
         rows = rng.choice(len(lessons.mask), episodes, replace=False)
-        loss, progress = _losses(policy, lessons, due[rows, :ticks], rows, lengths)
+        loss = _loss(policy, lessons, due[rows, :ticks], rows, lengths)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         clip_and_step(optimiser, recipe.gradient_clip)
         schedule.step()
-        log.append(progress)
-    return Progress(*np.mean(log[-max(recipe.steps // 10, 1) :], axis=0).tolist())
 
 
-def _losses(
-    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: np.ndarray, lengths: Lengths
-) -> tuple[torch.Tensor, Progress]:
+@torch.inference_mode()
+def judge(policy: WorldPolicy, lessons: Lessons) -> Imitated:
+    """How `policy` imitates `lessons`, whole ones: what is cut for a training is not the same for every memory."""
+    policy.eval()
+    due, sums, count = policy.due(lessons.observations), np.zeros(3), 0
+    for rows in np.split(np.arange(len(due)), range(AT_ONCE, len(due), AT_ONCE)):
+        decided, mask, taught = _decided(policy, lessons, due[rows], rows)
+        found = torch.from_numpy(policy.chosen(decided.decisions[mask]))
+        told = (
+            policy.losses(decided.decisions[mask], taught),
+            (found == taught).all(dim=-1),
+            decided.records.wrote[mask],
+        )
+        sums += [float(each.sum()) for each in told]
+        count += len(taught)
+    return Imitated(*(sums / count).tolist())
+
+
+def _loss(
+    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: NDArray[np.int64], lengths: Lengths
+) -> torch.Tensor:
     """Of the lessons `rows`, as many ticks of them as `due` has; `lengths` is told of them."""
+    decided, mask, taught = _decided(policy, lessons, due, rows)
+    losses = policy.losses(decided.decisions[mask], taught)
+    lengths.tell(losses.detach().numpy(), mask.numpy())
+    added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, decided.due)
+    return losses.mean() + sum((Recipe().weight_of(name) * value for name, value in added.items()), torch.zeros(()))
+
+
+def _decided(
+    policy: WorldPolicy, lessons: Lessons, due: NDArray[np.bool_], rows: NDArray[np.int64]
+) -> tuple[Decided, torch.Tensor, torch.Tensor]:
+    """What is decided in the lessons `rows`, `(B, T)` of them that were lived, and what was taught there."""
     mask = torch.from_numpy(lessons.mask[rows, : due.shape[1]])
     mask = mask[:, : int(mask.sum(dim=1).max())]
     parts = (lessons.observations, lessons.actions, lessons.executed)
     observations, actions, executed = (part[rows, : mask.shape[1]] for part in parts)
     before = np.concatenate([np.zeros_like(executed[:, :1]), executed[:, :-1]], axis=1)
     decided = policy(observations, before, mask, due[:, : mask.shape[1]])
-    taught = torch.from_numpy(actions)[mask]
-    losses = policy.losses(decided.decisions[mask], taught)
-    imitation = losses.mean()
-    lengths.tell(losses.detach().numpy(), mask.numpy())
-    added = policy.memory.auxiliary(decided.inputs, decided.states, decided.records, decided.due)
-    loss = imitation + sum((Recipe().weight_of(name) * value for name, value in added.items()), torch.zeros(()))
-    with torch.no_grad():
-        found = torch.from_numpy(policy.chosen(decided.decisions[mask]))
-        agreement = float((found == taught).all(dim=-1).float().mean())
-        written = float(decided.records.wrote[mask].float().mean())
-    return loss, Progress(float(imitation.detach()), agreement, written)
+    return decided, mask, torch.from_numpy(actions)[mask]
 
 
 class Played(NamedTuple):

@@ -24,7 +24,7 @@ from studies.worlds.path import TICKS, ObservationPath
 from studies.worlds.plan import Job, WorldPlan
 from studies.worlds.protocol import Interface
 from studies.worlds.rows import ROWS
-from studies.worlds.training import Imitation, imitate, play
+from studies.worlds.training import Imitation, imitate, judge, play
 from trace_memory_ros.learning.sizes import LADDER
 from trace_memory_ros.signature.naive import signature
 
@@ -133,11 +133,13 @@ def test_what_the_teacher_does_is_learned_and_what_it_cannot_show_is_not() -> No
     recipe = Imitation(steps=80, batch_ticks=96)
     torch.manual_seed(0)
     policy = WorldPolicy(ROWS["none"], SYMBOLS, lessons)
-    assert imitate(policy, lessons, recipe, 0).agreement > 0.95
+    imitate(policy, lessons, recipe, 0)
+    assert judge(policy, lessons).agreement > 0.95
     shuffled = lessons._replace(actions=np.random.default_rng(5).permuted(lessons.actions, axis=1))
     torch.manual_seed(0)
     blind = WorldPolicy(ROWS["none"], SYMBOLS, shuffled)
-    assert imitate(blind, shuffled, recipe, 0).agreement < 0.8
+    imitate(blind, shuffled, recipe, 0)
+    assert judge(blind, shuffled).agreement < 0.8
 
 
 def test_padding_teaches_nothing() -> None:
@@ -150,7 +152,9 @@ def test_padding_teaches_nothing() -> None:
     for actions in (lessons.actions, spoiled):
         torch.manual_seed(0)
         policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons)
-        found.append(imitate(policy, Lessons(lessons.observations, actions, mask, actions), Imitation(steps=5), 0))
+        short = Lessons(lessons.observations, actions, mask, actions)
+        imitate(policy, short, Imitation(steps=5), 0)
+        found.append((judge(policy, short), policy.head[0].weight.tolist()))
     assert found[0] == found[1]
 
 
@@ -163,7 +167,8 @@ def test_a_policy_is_shown_what_was_carried_out_and_taught_what_the_teacher_did(
     for each in (lessons, others):
         torch.manual_seed(0)
         policy = WorldPolicy(ROWS["gru"], interface, each)
-        found.append(imitate(policy, each, Imitation(steps=3), 0).loss)
+        imitate(policy, each, Imitation(steps=3), 0)
+        found.append(judge(policy, each).loss)
     assert (found[0] != found[1]) == shown
 
 
@@ -175,7 +180,26 @@ def test_a_step_whose_gradient_is_no_number_is_left_out() -> None:
     imitate(policy, lessons, Imitation(steps=2), 0)
     assert torch.equal(policy.head[0].weight, before)
     broken.remove()
-    assert math.isfinite(imitate(policy, lessons, Imitation(steps=2), 0).loss)
+    imitate(policy, lessons, Imitation(steps=2), 0)
+    assert math.isfinite(judge(policy, lessons).loss)
+
+
+def test_lessons_are_judged_whole_and_each_decision_counts_alike() -> None:
+    lessons = symbol_lessons(37, 6)
+    mask = lessons.mask.copy()
+    mask[3, 2:] = False
+    lessons = lessons._replace(mask=mask)
+    policy = WorldPolicy(ROWS["gru"], SYMBOLS, lessons).eval()
+    losses, agreed = [], []
+    for row in range(37):
+        only = lessons.of(slice(row, row + 1))
+        found, count = judge(policy, only), int(only.mask.sum())
+        losses.append((found.loss, count))
+        agreed.append(found.agreement * count)
+    total = sum(count for _, count in losses)
+    whole = judge(policy, lessons)
+    assert whole.loss == pytest.approx(sum(loss * count for loss, count in losses) / total, rel=1e-5)
+    assert whole.agreement == pytest.approx(sum(agreed) / total) and whole.write_share == 1.0
 
 
 def test_a_number_that_is_not_shown_stays_zero() -> None:
