@@ -36,7 +36,8 @@ class Lessons(NamedTuple):
 
     def of(self, episodes: slice) -> Lessons:
         """Some of the episodes."""
-        return Lessons(*(part[episodes] for part in self))
+        shown, taught, mask, done = self
+        return Lessons(shown[episodes], taught[episodes], mask[episodes], done[episodes])
 
 
 class Outcome(NamedTuple):

@@ -89,12 +89,8 @@ def judge(policy: WorldPolicy, lessons: Lessons) -> Imitated:
     for rows in np.split(np.arange(len(due)), range(AT_ONCE, len(due), AT_ONCE)):
         decided, mask, taught = _decided(policy, lessons, due[rows], rows)
         found = torch.from_numpy(policy.chosen(decided.decisions[mask]))
-        told = (
-            policy.losses(decided.decisions[mask], taught),
-            (found == taught).all(dim=-1),
-            decided.records.wrote[mask],
-        )
-        sums += [float(each.sum()) for each in told]
+        losses, agreed = policy.losses(decided.decisions[mask], taught), (found == taught).all(dim=-1)
+        sums += [float(each.sum()) for each in (losses, agreed, decided.records.wrote[mask])]
         count += len(taught)
     return Imitated(*(sums / count).tolist())
 
