@@ -172,7 +172,9 @@ def _about(design: Design, data: Data) -> dict[str, Any]:
     seen = BackboneConfig.from_dict(design.policy_options.get("backbone", SMALL))
     options = {**design.policy_options, "backbone": seen.to_dict()}
     policy = {"family": design.policy, "options": options, "chunk": design.chunk}
-    sides = {side: data_of.data.episodes if data_of else [] for side, data_of in data._asdict().items()}
+    # What is held out is looked at when all is done; where it is others, so are those that are trained on.
+    looked_at = [] if data.validation is None else data.validation.data.episodes
+    sides = {"training": data.training.data.episodes, "validation": looked_at}
     episodes = {side: digest(one.demo.name for one in found) for side, found in sides.items()}
     return plain({"memory": {**memory, **sizes}, "policy": policy, "episodes": episodes})
 
