@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Dataset:
             raise Unreadable(path, what, AGAIN)
         state = np.array(values[STATE], dtype=np.float64).reshape(count, -1)
         actions = np.array(values[ACTION], dtype=np.float64).reshape(count, -1)
-        if (rows := relative_rows(self.sidecar, self.folder)) is not None:
+        if (rows := self._relative_rows) is not None:
             actions[:, rows >= 0] += state[:, rows[rows >= 0]]
         labels = tuple(_label(value) for value in values[BRANCH]) if branched else None
         return Table(state, actions, labels)
@@ -113,6 +113,10 @@ class Dataset:
                 what = f"camera {camera} has images of {columns}x{rows}, meta/info.json says {width}x{height}"
                 raise Unreadable(path, what, "leave the episode out, or record it again at one size")
             yield picture
+
+    @cached_property
+    def _relative_rows(self) -> NDArray[np.int64] | None:
+        return relative_rows(self.sidecar, self.folder)
 
     def _stored(self, index: int, key: str, wanted: Collection[int]) -> Iterator[NDArray[np.uint8]]:
         """Images that lie in the table or, by name, beside it."""
