@@ -79,8 +79,19 @@ def test_the_read_is_equation_11(inputs: Inputs) -> None:
     S, A, z, count = started(memory, inputs)
     q = elu_feature(memory.w_q(memory.features(x.content)))
     values = torch.stack([S[b] @ q[b] / (z[b] @ q[b]).clamp(min=1e-4) for b in range(3)])
-    wanted = memory.read_map(memory.norm_read(values))
+    wanted = memory.read_map(memory.norm_read(unit(values)))
     torch.testing.assert_close(memory.read(x, (S, A, z, count)).vector, wanted)
+
+
+@pytest.mark.parametrize("writes", [1, 30, 1_000, 1_000_000])
+def test_what_is_read_does_not_fade_as_writes_add_up(writes: int, inputs: Inputs) -> None:
+    """After so many writes z is about that much longer, and S is not: what reaches the policy may not depend on it."""
+    S, A, z, count = (part.float() for part in started(make(), inputs))
+    memory, read = make().float(), list[Tensor]()
+    memory.norm_read.register_forward_hook(lambda _module, _given, out: read.append(out))
+    memory.read(inputs(3, 1, DIMS, torch.float32).at(0), (S, A, (z + 1) * writes, count))
+    spread = read[0].std(dim=-1, correction=0)
+    torch.testing.assert_close(spread, torch.tensor([1.0, 1.0, 0.0]), atol=1e-3, rtol=0)  # the last wrote nothing
 
 
 def test_a_is_the_inverse_of_the_penalty() -> None:

@@ -112,11 +112,11 @@ class VlaMemory(FastWeightMemory):
         return (new, A, z + x.k, count % self.vla.refresh_period), _record(S, e, alpha_hat)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
-        """Eq. 11."""
+        """Eq. 11, at length 1: its denominator adds up over the writes, S does not, and the value read would fade."""
         S, _, z, _ = state
         q = elu_feature(self.w_q(self.features(x.content)))
         weight = (z * q).sum(dim=-1, keepdim=True).clamp(min=self.vla.floor)
-        return self.readout(S, (S @ q[..., None])[..., 0] / weight)
+        return self.readout(S, unit((S @ q[..., None])[..., 0] / weight))
 
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """As `Memory.scan`, chunk by chunk."""
