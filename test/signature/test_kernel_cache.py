@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 COMPILE = (
     "import sys; from trace_memory_ros.signature.kernel import update_kernel; update_kernel(*map(int, sys.argv[1:]))"
 )
@@ -21,9 +23,18 @@ for (dim, depth), kernel in kernels.items():
     assert np.array_equal(inside, outside) and inside.any()
 """
 
+SCAN = """
+import torch
+from trace_memory_ros.memory.registry import build
+from trace_memory_ros.testing.inputs import DIMS, random_inputs
+memory = build("aura", DIMS)
+memory.scan(random_inputs(2, 4), memory.initial_state(2), torch.ones(2, 4, dtype=torch.bool))
+"""
+USES = {"signature": COMPILE, "aura": SCAN}
 
-def python(cache: Path, code: str, *arguments: str) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+
+def python(cache: Path, code: str, *arguments: str, **more: str) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **more}
     subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=True, timeout=120)
 
 
@@ -31,3 +42,21 @@ def test_kernels_of_several_processes_are_not_taken_for_one_another(tmp_path: Pa
     for shape in ("2 1", "3 2"):
         python(tmp_path, COMPILE, *shape.split())
     python(tmp_path, CALL)
+
+
+@pytest.mark.parametrize("room", USES)
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_what_a_power_cut_left_of_the_cache_is_compiled_anew(tmp_path: Path, room: str, kind: str) -> None:
+    python(tmp_path, USES[room], "2", "1")
+    broken = list(tmp_path.rglob(f"*.{kind}"))
+    assert broken
+    for file in broken:
+        file.write_bytes(b"")
+    python(tmp_path, USES[room], "2", "1")
+    assert all(file.stat().st_size for file in tmp_path.rglob(f"*.{kind}"))
+
+
+@pytest.mark.parametrize("room", USES)
+def test_kernels_are_compiled_where_nothing_can_be_kept(tmp_path: Path, room: str) -> None:
+    (tmp_path / "file").touch()
+    python(tmp_path / "file", USES[room], "2", "1", NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import compiled
 from .layout import reversed_word_order, signature_size
 
 Array = NDArray[np.float64]
@@ -198,9 +199,5 @@ def update_kernel(dim: int, depth: int) -> Kernel:
 
     A NaN in the last state of `buffer` makes the next state the basepoint. A refused state leaves `buffer` as it is.
     """
-    update = _update_for(BufferPlan(dim, depth))
-    try:
-        kernel: Kernel = numba.njit(_SIGNATURE, cache=True, **_OPTIONS)(update)
-    except (RuntimeError, OSError):  # nowhere to write the cache: a read-only install, no home folder, a full disk
-        kernel = numba.njit(_SIGNATURE, **_OPTIONS)(update)
+    kernel: Kernel = compiled(_update_for(BufferPlan(dim, depth)), _SIGNATURE, _OPTIONS)
     return kernel

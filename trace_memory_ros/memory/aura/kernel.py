@@ -10,14 +10,31 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from trace_memory_ros.signature.compiled import forget, kept
+
 # Sums may be reordered and fused; NaN and infinity keep their meaning.
-_compiled: Any = numba.njit(
-    fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", cache=True, nogil=True, boundscheck=False
-)
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    "error_model": "numpy",
+    "nogil": True,
+    "boundscheck": False,
+}
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
+
+
+def call(kernel: Any, *arguments: Any) -> None:
+    """Call `run_forward` or `run_backward`, compiled anew where what the disk keeps of them cannot be read."""
+    try:
+        kernel(*arguments)
+    except Exception:  # while loading: compiled, neither raises anything
+        forget(kernel)
+        kernel(*arguments)
+
+
+def _compiled(function: Any) -> Any:
+    return kept(function, _OPTIONS)
 
 
 @_compiled

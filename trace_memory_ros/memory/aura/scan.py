@@ -71,7 +71,7 @@ def scan(
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> tuple[Tensor, ...]:
-        from trace_memory_ros.memory.aura.kernel import run_forward
+        from trace_memory_ros.memory.aura.kernel import call, run_forward
 
         *tensors, learned, fixed = given
         key, query, value, prepared, fast, read, eta, alpha, first, logit, bias = (_array(t) for t in tensors)
@@ -84,7 +84,8 @@ class _Scan(torch.autograd.Function):
         saved = (*saved, np.empty(shape, np.bool_), np.empty(shape, np.bool_))
         due, allowed, noise = (np.ascontiguousarray(part.numpy()) for part in fixed[:3])
         start, weights = (fast, read), (gate_in, gate_out)
-        run_forward(key, query, value, prepared, start, (learned, due, allowed, noise), weights, numbers, saved)
+        decided = (learned, due, allowed, noise)
+        call(run_forward, key, query, value, prepared, start, decided, weights, numbers, saved)
         ctx.kept = (key, query, start, (learned and fixed.gate_trains, due, allowed, noise), weights, numbers, saved)
         ctx.widths = (value.shape, prepared.shape)
         fasts, reads, _, _, _, surprise, error, probability, _, opened, _ = map(torch.from_numpy, saved)
@@ -94,14 +95,14 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        from trace_memory_ros.memory.aura.kernel import run_backward
+        from trace_memory_ros.memory.aura.kernel import call, run_backward
 
         incoming = tuple(_array(grad) for grad in grads[:3])
         key, query, start, _, weights, _, _ = ctx.kept
         shapes = (key.shape, query.shape, *ctx.widths, *(part.shape for part in start))
         outgoing = tuple(np.zeros(shape, np.float32) for shape in shapes)
         totals = (*map(np.zeros_like, weights), np.zeros(3, np.float64))
-        run_backward(*ctx.kept, incoming, outgoing, totals)
+        call(run_backward, *ctx.kept, incoming, outgoing, totals)
         scalars = torch.from_numpy(totals[2].astype(np.float32))
         first, logit = torch.from_numpy(totals[0]).T, torch.from_numpy(totals[1])[None]
         return (*map(torch.from_numpy, outgoing), scalars[0], scalars[1], first, logit, scalars[2:], None, None)
