@@ -184,6 +184,19 @@ def test_the_counter_goes_round_without_a_trace() -> None:
         state = (*held, ring, memory._wrapped(state[-1] + cycle))
 
 
+@torch.no_grad()
+def test_the_write_at_which_the_counter_goes_round_reads_as_its_neighbours_do() -> None:
+    """Not as the last write whose number has a code."""
+    memory, asked = build("none+cache", window=7, first=2), random_inputs(2, 1).at(0)
+    *held, ring, _ = written(memory, random_inputs(2, 9))
+    cycle = math.lcm(5, CYCLE)
+    for beyond in range(cycle + CYCLE - 1, cycle + CYCLE + 3):
+        count = torch.full((2,), float(beyond))
+        expected = memory.read(asked, (*held, ring, count))
+        read = memory.read(asked, (*held, ring, memory._wrapped(count)))
+        torch.testing.assert_close(read.vector, expected.vector, rtol=0, atol=0)
+
+
 def test_a_cycle_of_writes_keeps_ring_and_counter_in_step() -> None:
     memory = build("none+cache", window=5, first=2, key=1, value=1, heads=1, counters=0)
     steps = CYCLE + math.lcm(3, CYCLE) + 9

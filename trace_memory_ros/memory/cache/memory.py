@@ -206,5 +206,5 @@ class CachedMemory(WrappedMemory):
 
     def _wrapped(self, count: Tensor) -> Tensor:
         """The counter for a number of writes, which goes round beyond every number that has a code of its own."""
-        size = max(self.settings.window, CYCLE)
+        size = max(self.settings.window, CYCLE) + 1  # the newest number, one less, is none of them either
         return torch.where(count < size, count, size + (count - size) % math.lcm(self.ring, CYCLE))
