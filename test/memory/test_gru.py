@@ -53,6 +53,18 @@ def test_another_hidden_width_is_mapped_to_the_readouts(inputs: Callable[..., Me
     assert wide.state_bytes == 4 * 9
 
 
+def test_the_kernel_gets_a_contiguous_state_to_go_on_from(inputs: Callable[..., MemoryInput]) -> None:
+    """Without one cuDNN refuses: a sequence on a GPU then could not be cut."""
+    memory, mask = GruMemory(MemoryDims(content=5, signature=7, width=4, slots=3)), torch.ones(2, 4, dtype=torch.bool)
+    given = []
+    memory.gru.register_forward_pre_hook(lambda _, arguments: given.append(arguments[1].is_contiguous()))
+    xs = inputs(2, 4)
+    _, state, _ = memory(xs, memory.initial_state(2), mask)
+    _, state, _ = memory(xs, state, mask)
+    memory.write(xs.at(0), state)
+    assert given == [True, True, True]
+
+
 def test_a_negative_hidden_width_is_named() -> None:
     with pytest.raises(ValueError, match=r"GruConfig\.hidden = -1"):
         GruConfig(hidden=-1)

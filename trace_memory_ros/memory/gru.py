@@ -46,7 +46,7 @@ class GruMemory(Memory):
     def write(self, x: MemoryInput, state: State) -> tuple[State, WriteRecord]:
         """One GRU step on the content."""
         (hidden,) = state
-        output, _ = self.gru(x.content[:, None], hidden[None])
+        output = self._run(x.content[:, None], hidden)
         return (output[:, 0],), self._record(x.content, hidden)
 
     def read(self, x: MemoryInput, state: State) -> Readout:
@@ -60,7 +60,7 @@ class GruMemory(Memory):
         (initial,) = state
         # Written steps move to the front, where the kernel runs over them without a gap; each step
         # then takes the hidden vector that followed the last write at or before it.
-        written, _ = self.gru(written_first(xs.content, mask), initial[None])
+        written = self._run(written_first(xs.content, mask), initial)
         history = torch.cat((initial[:, None], written), dim=1)
         count = mask.cumsum(dim=1)
         hidden = _along_time(history, count)
@@ -69,6 +69,12 @@ class GruMemory(Memory):
         flat = self._record(xs.content.flatten(0, 1), before.flatten(0, 1))
         records = WriteRecord(*(field.reshape(batch, steps, *field.shape[1:]) for field in flat))
         return (hidden,), (hidden[:, -1],), records.only_where(mask)
+
+    def _run(self, contents: Tensor, hidden: Tensor) -> Tensor:
+        """Hidden vectors `(B, T, hidden)` after each of the contents `(B, T, d_e)`."""
+        # cuDNN refuses a state that is a view, as the last of a sequence is.
+        output: Tensor = self.gru(contents, hidden[None].contiguous())[0]
+        return output
 
     @torch.no_grad()
     def _record(self, content: Tensor, hidden: Tensor) -> WriteRecord:
