@@ -29,6 +29,29 @@ def test_unknown_option_names_the_closest() -> None:
         registry.build("none", DIMS, {"depth": 2})
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("gru", {"hidden": 64.0}, r"'gru': hidden = 64\.0: must be an integer"),
+        ("aura", {"ib_weight": "1e-3"}, r"'aura': ib_weight = '1e-3': must be a number"),
+        ("aura", {"action_ib": "off"}, r"'aura': action_ib = 'off': must be a truth value"),
+        ("prism", {"width": "wide"}, r"'prism': width = 'wide': must be an integer or null"),
+        ("lru", {"decay": None}, r"'lru': decay = None: must be a number"),
+        ("last_k", {"frames": True}, r"'last_k': frames = True: must be an integer"),
+        ("gru+gate", {"writes_per_s": "fast"}, r"'gru\+gate': writes_per_s = 'fast': must be a number or null"),
+        ("gru+cache+gate", {"inner": {"window": 9.5}}, r"'gru\+cache': window = 9\.5: must be an integer"),
+    ],
+)
+def test_an_option_of_another_type_is_named(name: str, options: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        registry.build(name, DIMS, options)
+
+
+def test_whole_numbers_and_null_stand_where_they_may() -> None:
+    registry.build("aura", DIMS, {"temperature": 1, "encoder_hidden": None})
+    registry.build("gru+gate", DIMS, {"writes_per_s": None, "write_weight": 2})
+
+
 def test_an_incomplete_configuration_is_refused() -> None:
     config = registry.config_of(registry.build("gru", DIMS))
     with pytest.raises(ValueError, match="lacks dims"):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from trace_memory_ros.files import entry_points
+from trace_memory_ros.files.plain import check_types
 from trace_memory_ros.files.strict import check_keys, nearest
 from trace_memory_ros.memory.aura.config import LEGACY_TOKENS, AuraConfig
 from trace_memory_ros.memory.aura.memory import AuraMemory
@@ -81,7 +82,8 @@ def names() -> tuple[str, ...]:
 def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None) -> Memory:
     """A fresh mechanism, with an attention cache and a write gate where `name` ends in `+cache`, `+gate`.
 
-    Raises ValueError naming the known ones for an unknown name or option, and the package that brings a broken one.
+    Raises ValueError naming the known ones for an unknown name or option, an option of the wrong type, and the package
+    that brings a broken one.
     """
     given = dict(options or {})
     mechanism = _mechanism(name)
@@ -162,7 +164,8 @@ def _with_legacy_options(name: str, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
-    check_keys(options, [field.name for field in fields(config)], (), f"options of memory mechanism {name!r}")
+    where = f"options of memory mechanism {name!r}"
+    check_types(config, check_keys(options, [field.name for field in fields(config)], (), where), where)
 
 
 register("trace", TraceConfig, TraceMemory)
