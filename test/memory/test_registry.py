@@ -50,6 +50,7 @@ def test_an_option_of_another_type_is_named(name: str, options: dict[str, object
 def test_whole_numbers_and_null_stand_where_they_may() -> None:
     registry.build("aura", DIMS, {"temperature": 1, "encoder_hidden": None})
     registry.build("gru+gate", DIMS, {"writes_per_s": None, "write_weight": 2})
+    registry.build("lru", DIMS, {"match_slope": 4, "match_bias": 0, "sharpness": 10})
 
 
 def test_an_incomplete_configuration_is_refused() -> None:

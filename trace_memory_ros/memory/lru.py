@@ -78,8 +78,8 @@ class LruMemory(Memory):
         self.phi_query = mlp(dims.content, hidden, width)
         self.phi_strength = nn.Linear(dims.content, 1)
         self.log_sharpness = nn.Parameter(torch.full((2,), config.sharpness).log())
-        self.match_slope = nn.Parameter(torch.tensor(config.match_slope))
-        self.match_bias = nn.Parameter(torch.tensor(config.match_bias))
+        self.match_slope = nn.Parameter(torch.tensor(float(config.match_slope)))
+        self.match_bias = nn.Parameter(torch.tensor(float(config.match_bias)))
         self.out = nn.Linear(width, width)
         self.norm_out = nn.LayerNorm(width)
 
