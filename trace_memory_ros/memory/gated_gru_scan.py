@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from trace_memory_ros.memory.base import MemoryInput
 from trace_memory_ros.memory.gru import GruMemory
+from trace_memory_ros.memory.layers import full_precision
 from trace_memory_ros.memory.write_gate import SURPRISE_LIMIT, RunningScale, WriteGate
 
 _aten = torch.ops.aten
@@ -92,12 +93,14 @@ def gated_gru_scan(
     Where `mask` `(B, T)` is False nothing is written.
     """
     w_input, w_hidden, b_input, b_hidden = memory.gru.all_weights[0]
-    driven = functional.linear(xs.content, w_input, b_input).transpose(0, 1)
+    driven = functional.linear(xs.content, w_input, b_input).to(hidden.dtype).transpose(0, 1)
+    seen = seen.to(hidden.dtype)
     noise = gate.noise(seen[..., 0]).transpose(0, 1)
     spread = torch.rsqrt(scale.variance + 1e-12)
     fixed = _Fixed(mask.T, noise, memory.to_width, scale.mean, spread, gate.temperature)
     weights = (w_hidden, b_hidden, gate.recalled.weight, gate.logit.weight, gate.logit.bias)
-    out = _Scan.apply(hidden, driven, seen.transpose(0, 1), *weights, fixed)  # type: ignore[no-untyped-call]
+    with full_precision(hidden):
+        out = _Scan.apply(hidden, driven, seen.transpose(0, 1), *weights, fixed)  # type: ignore[no-untyped-call]
     return GatedSteps(*(part.transpose(0, 1) for part in out))
 
 
@@ -117,7 +120,8 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        return *_run_back(_Weights(*saved[:5]), _Trail(*saved[5:]), ctx.fixed, *grads[:2]), None
+        with full_precision(saved[0]):
+            return *_run_back(_Weights(*saved[:5]), _Trail(*saved[5:]), ctx.fixed, *grads[:2]), None
 
 
 def _run(hidden: Tensor, driven: Tensor, seen: Tensor, weights: _Weights, fixed: _Fixed) -> tuple[_Trail, Tensor]:

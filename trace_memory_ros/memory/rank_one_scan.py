@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trace_memory_ros.memory.layers import full_precision
+
 CHUNK = 64
 """Steps solved together; the triangular system grows with its square."""
 
@@ -35,9 +37,26 @@ class Writes(NamedTuple):
         keys, directions, values = (field[:, first:end] for field in self[:3])
         return Writes(keys, directions, values, decay, self.residual)
 
+    def in_type(self, dtype: torch.dtype) -> Writes:
+        """The same writes as numbers of another type."""
+        decay = None if self.log_decay is None else self.log_decay.to(dtype)
+        keys, directions, values = (field.to(dtype) for field in self[:3])
+        return Writes(keys, directions, values, decay, self.residual)
+
 
 def rank_one_states(start: Tensor, writes: Writes) -> tuple[Tensor, Tensor]:
     """State after every step `(B, T, d_v, d_k)` and residuals e `(B, T, d_v)`, from `start` `(B, d_v, d_k)`."""
+    with full_precision(start):
+        return _states(start, writes.in_type(start.dtype))
+
+
+def rank_one_reads(start: Tensor, writes: Writes, queries: Tensor) -> tuple[Tensor, Tensor]:
+    """`S_t q_t` for every step `(B, T, d_v)` and the last state, without a state per step in memory."""
+    with full_precision(start):
+        return _reads(start, writes.in_type(start.dtype), queries.to(start.dtype))
+
+
+def _states(start: Tensor, writes: Writes) -> tuple[Tensor, Tensor]:
     states, residuals = [start[:, None][:, :0]], [writes.values[:, :0]]
     for chunk in _chunks(writes):
         error = _residuals(start, chunk)
@@ -49,8 +68,7 @@ def rank_one_states(start: Tensor, writes: Writes) -> tuple[Tensor, Tensor]:
     return torch.cat(states, dim=1), torch.cat(residuals, dim=1)
 
 
-def rank_one_reads(start: Tensor, writes: Writes, queries: Tensor) -> tuple[Tensor, Tensor]:
-    """`S_t q_t` for every step `(B, T, d_v)` and the last state, without a state per step in memory."""
+def _reads(start: Tensor, writes: Writes, queries: Tensor) -> tuple[Tensor, Tensor]:
     reads = [writes.values[:, :0]]
     first = 0
     for chunk in _chunks(writes):

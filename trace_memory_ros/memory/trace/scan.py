@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from trace_memory_ros.memory.layers import full_precision
+
 _aten = torch.ops.aten
 
 
@@ -54,7 +56,9 @@ class SlotHistory(NamedTuple):
 
 def slot_scan(slots: Tensor, plan: SlotPlan, weights: SlotWeights) -> SlotHistory:
     """Run the recurrence from `slots` `(B, K, d)`; where `plan.write` is False the slots stay bit-identical."""
-    return SlotHistory(*_SlotScan.apply(slots, *plan, *weights))  # type: ignore[no-untyped-call]
+    fields = (field.to(slots.dtype) for field in plan[:3])
+    with full_precision(slots):
+        return SlotHistory(*_SlotScan.apply(slots, *fields, plan.write, *weights))  # type: ignore[no-untyped-call]
 
 
 class _Trail(NamedTuple):
@@ -80,7 +84,8 @@ class _SlotScan(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         query, write, *rest = ctx.saved_tensors
         weights, trail = SlotWeights(*rest[:5]), _Trail(*rest[5:])
-        return _run_back(query, write, weights, trail, SlotHistory(*grads))
+        with full_precision(query):
+            return _run_back(query, write, weights, trail, SlotHistory(*grads))
 
 
 def _run(slots: Tensor, plan: SlotPlan, weights: SlotWeights) -> _Trail:
