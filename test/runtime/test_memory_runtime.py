@@ -279,6 +279,22 @@ def test_records_describe_the_writes(tmp_path: Path, make_checkpoint: Make, make
         assert set(record.stage_ms) == {"encode", "signature", "memory"}
 
 
+@pytest.mark.parametrize("later_s", [86_400, -86_400])
+def test_the_write_rate_does_not_count_the_time_that_a_snapshot_lay(
+    later_s: int, tmp_path: Path, make_checkpoint: Make, make_episode: Record
+) -> None:
+    make_checkpoint(tmp_path, "trace", EveryTicks(2))
+    runtime, episode = MemoryRuntime.from_checkpoint(tmp_path), make_episode()
+    run(runtime, episode[:10])
+    saved = runtime.snapshot()
+    runtime.restore(saved)
+    _, unbroken = runtime.tick(episode[10])
+    assert unbroken.write_rate_hz == pytest.approx(6 / (11 * 1e-9 * runtime.config.observation.period_ns))
+    runtime.restore(saved)
+    _, later = runtime.tick(replace(episode[10], stamp_ns=episode[10].stamp_ns + later_s * 10**9))
+    assert later.write_rate_hz == unbroken.write_rate_hz
+
+
 def test_checkpoints_that_do_not_fit_are_named(tmp_path: Path, make_checkpoint: Make) -> None:
     model = make_checkpoint(tmp_path, "trace")
     config = load(tmp_path).config

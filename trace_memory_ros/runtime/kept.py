@@ -57,8 +57,9 @@ class LastOutputs:
 
 @dataclass
 class TickCounts:
-    """Ticks since reset by outcome; episode: resets since the runtime began; first_ns: first usable tick's stamp.
+    """Ticks since reset by outcome; episode: resets since the runtime began.
 
+    first_ns: first usable tick's stamp, which tells who reads a snapshot of what time it is.
     due: ticks at which the update clock asked for a write.
     """
 

@@ -248,7 +248,8 @@ class MemoryRuntime:
         clipped_state: tuple[str, ...] = (),
     ) -> TickRecord:
         last, writes, counts = self._last, self._statistics, self._counts
-        elapsed_ns = observation.stamp_ns - counts.first_ns + self.config.observation.period_ns
+        # Counted in ticks: a snapshot may be gone on from at any time, and by another clock.
+        elapsed_ns = (counts.ok + counts.stale) * self.config.observation.period_ns
         return TickRecord(
             slot_kind=self.model.memory.slot_kind,
             route=last.route,
