@@ -86,6 +86,19 @@ def test_a_wrong_urdf_is_named(tmp_path: Path, text: str, named: str) -> None:
     assert "robot.urdf" in str(error.value)
 
 
+def test_an_output_in_a_unit_of_its_own_is_not_left_unlimited_beside_a_urdf(tmp_path: Path) -> None:
+    degrees = ActionPart("arm/commands", ARRAY, {"elbow": 0, "wrist": 1}, stamp="received", units={"elbow": "deg"})
+    efforts = ActionPart("arm/efforts", ARRAY, {"elbow": 0, "wrist": 1}, stamp="received", units={"elbow": "N m"})
+    urdf, text = written(tmp_path, "robot.urdf", URDF), "limits: {elbow: {min: -110, max: 140}}"
+    with pytest.raises(ConfigError, match=r"joint of elbow: its limits are in rad or m.*in 'deg' in limits_file"):
+        limits_of(ActionConfig((degrees,)), urdf=urdf)
+    elbow, wrist = limits_of(ActionConfig((degrees,)), written(tmp_path, "limits.yaml", text), urdf)
+    assert (elbow, wrist) == (OutputLimit(-110, 140), OutputLimit(max_velocity=3.0))
+    degrees = ActionPart("arm/commands", ARRAY, {"elbow": 0}, stamp="received", units={"elbow": "deg"})
+    assert limits_of(ActionConfig((degrees,)), written(tmp_path, "limits.yaml", text), urdf) == (elbow,)
+    assert limits_of(ActionConfig((efforts,)), urdf=urdf) == (OutputLimit(), OutputLimit(max_velocity=3.0))
+
+
 def limiter(limit: OutputLimit, velocity: bool = False, start: float = 0.0) -> Limiter:
     made = Limiter(("elbow",), (limit,), (velocity,), PERIOD_NS)
     made.begin(np.array([start]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf, isnan
 from pathlib import Path
@@ -18,6 +18,8 @@ from trace_memory_ros.streams.base import Bounded
 VELOCITY_UNITS = ("m/s", "rad/s")
 POSITION_UNITS = ("rad", "m", "")
 """A plain number, such as those of a Float64MultiArray, counts as the position of what it is called."""
+EFFORT_UNITS = ("N", "N m")
+"""Limits of a joint's position and velocity say nothing of these."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,8 @@ def velocity_columns(actions: ActionConfig) -> tuple[bool, ...]:
 def limits_of(actions: ActionConfig, limits_file: str = "", urdf: str = "") -> tuple[OutputLimit, ...]:
     """A limit per output; where two sources say one, the tighter holds. Raises ConfigError naming file and output."""
     found = dict(zip(actions.names, _of_types(actions), strict=True))
-    for where, source in (
-        (urdf, _of_urdf(actions, urdf) if urdf else {}),
-        (limits_file, _of_file(actions, limits_file) if limits_file else {}),
-    ):
+    listed = _of_file(actions, limits_file) if limits_file else {}
+    for where, source in ((urdf, _of_urdf(actions, urdf, listed) if urdf else {}), (limits_file, listed)):
         for name, limit in source.items():
             try:
                 found[name] = found[name].tightened(limit)
@@ -101,28 +101,41 @@ def _of_file(actions: ActionConfig, path: str) -> dict[str, OutputLimit]:
     return limits
 
 
-def _of_urdf(actions: ActionConfig, path: str) -> dict[str, OutputLimit]:
+def _of_urdf(actions: ActionConfig, path: str, listed: Collection[str]) -> dict[str, OutputLimit]:
+    """Of the joints that are called as outputs. `listed` are limited elsewhere, in whatever unit."""
     joints = joints_of(path)
     limits: dict[str, OutputLimit] = {}
     for part in actions.parts:
         for one, name in zip(part.selected, part.names, strict=True):
             joint = _joint(joints, (name, one.output, one.field.name.partition(".")[2]))
             unit = part.units.get(one.output, one.field.unit)
-            if joint is None or unit not in (*POSITION_UNITS, *VELOCITY_UNITS):
+            if joint is None or unit in EFFORT_UNITS:
                 continue
             try:
-                if unit in VELOCITY_UNITS:
-                    limits[name] = OutputLimit(min=-joint.velocity, max=joint.velocity)
-                else:
-                    limits[name] = OutputLimit(joint.lower, joint.upper, max_velocity=joint.velocity)
+                limits[name] = _in_unit(joint, unit, name, name in listed)
             except ConfigError as error:
                 raise ConfigError(f"{path}: joint of {name}: {error}") from error
     if not limits:
         raise ConfigError(
-            f"{path}: none of its joints is called as an output, {', '.join(actions.names)}: give the URDF of the "
-            f"commanded robot; {nearest(actions.names[0], list(joints))}"
+            f"{path}: none of its joints is called as an output that is a position or velocity, of "
+            f"{', '.join(actions.names)}: give the URDF of the commanded robot; "
+            f"{nearest(actions.names[0], list(joints))}"
         )
     return limits
+
+
+def _in_unit(joint: UrdfJoint, unit: str, name: str, listed: bool) -> OutputLimit:
+    """The joint's limit for an output in that unit. Raises ConfigError where it is in no unit of the joint's."""
+    if unit in VELOCITY_UNITS:
+        return OutputLimit(min=-joint.velocity, max=joint.velocity)
+    if unit in POSITION_UNITS:
+        return OutputLimit(joint.lower, joint.upper, max_velocity=joint.velocity)
+    if not listed:
+        raise ConfigError(
+            f"its limits are in rad or m, the output is in {unit!r} and would have none: give limits of {name} in "
+            f"{unit!r} in limits_file"
+        )
+    return UNLIMITED
 
 
 def _joint(joints: Mapping[str, UrdfJoint], names: Sequence[str]) -> UrdfJoint | None:
