@@ -99,6 +99,12 @@ def test_an_output_in_a_unit_of_its_own_is_not_left_unlimited_beside_a_urdf(tmp_
     assert limits_of(ActionConfig((efforts,)), urdf=urdf) == (OutputLimit(), OutputLimit(max_velocity=3.0))
 
 
+@pytest.mark.parametrize(("unit", "velocity"), [("rad/s", True), ("deg/s", True), ("mm/s", True), ("m/s^2", False)])
+def test_what_is_per_second_is_a_velocity(unit: str, velocity: bool) -> None:
+    arm = ActionPart("arm/commands", ARRAY, {"elbow": 0, "wrist": 1}, stamp="received", units={"elbow": unit})
+    assert velocity_columns(ActionConfig((arm,))) == (velocity, False)
+
+
 def limiter(limit: OutputLimit, velocity: bool = False, start: float = 0.0) -> Limiter:
     made = Limiter(("elbow",), (limit,), (velocity,), PERIOD_NS)
     made.begin(np.array([start]))

@@ -56,8 +56,8 @@ UNLIMITED = OutputLimit()
 
 
 def velocity_columns(actions: ActionConfig) -> tuple[bool, ...]:
-    """Which outputs are velocities, by their units."""
-    return tuple(unit in VELOCITY_UNITS for unit in actions.units)
+    """Which outputs are velocities, by their units: whatever is per second, so that degrees are told to stop, too."""
+    return tuple(unit.endswith("/s") for unit in actions.units)
 
 
 def limits_of(actions: ActionConfig, limits_file: str = "", urdf: str = "") -> tuple[OutputLimit, ...]:
