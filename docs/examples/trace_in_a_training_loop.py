@@ -21,7 +21,7 @@ class Recall(nn.Module):
         xi = batch_signature(path, depth=2)
         delta = xi.diff(dim=1, prepend=torch.zeros_like(xi[:, :1]))  # every step writes
         xs = MemoryInput(features, xi, delta, anchor=features[:, :1].expand_as(features))
-        write = torch.ones(features.shape[:2], dtype=torch.bool)
+        write = features.new_ones(features.shape[:2], dtype=torch.bool)
         readout, _, _ = self.memory(xs, self.memory.initial_state(len(features)), write)
         return self.head(readout.vector)
 
