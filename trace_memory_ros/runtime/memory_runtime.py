@@ -22,7 +22,7 @@ from trace_memory_ros.runtime.clock import UpdateClock
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus, FloatArray, TickRecord
 from trace_memory_ros.runtime.kept import LastOutputs, TickCounts
 from trace_memory_ros.runtime.model import MemoryModel, one_thread
-from trace_memory_ros.runtime.snapshot import Arrays, pack, unpack
+from trace_memory_ros.runtime.snapshot import Arrays, SnapshotError, pack, unpack
 from trace_memory_ros.runtime.write_statistics import WriteStatistics
 from trace_memory_ros.vision.encoder import pixels_of
 
@@ -104,7 +104,10 @@ class MemoryRuntime:
         """
         parts = unpack(arrays, self.snapshot())
         if self._address is not None:
-            self._address.restore(parts["address"])
+            try:
+                self._address.restore(parts["address"])
+            except ValueError as error:
+                raise SnapshotError(f"snapshot: address: {error}") from error
         memory = parts["memory"]
         self._anchor = torch.from_numpy(memory["anchor"].copy())
         self._memory = tuple(torch.from_numpy(memory[str(i)].copy()) for i in range(len(self._memory)))

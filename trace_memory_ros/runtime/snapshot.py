@@ -13,6 +13,8 @@ Arrays = dict[str, NDArray[Any]]
 VERSION = 3
 VERSION_KEY = "snapshot.version"
 MODEL_KEY = "snapshot.model_id"
+NOT_A_NUMBER_YET = ("address.last_state",)
+"""What is NaN before an episode's first tick; elsewhere one number that is not finite would spoil every later tick."""
 
 
 class SnapshotError(ValueError):
@@ -31,7 +33,7 @@ def pack(model_id: str, parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> Arra
 
 
 def unpack(arrays: Mapping[str, NDArray[Any]], expected: Arrays) -> dict[str, Arrays]:
-    """The parts of a snapshot that has the same version, model, names, types and shapes as `expected`.
+    """The parts of a snapshot of finite values that has the version, model, names, types and shapes of `expected`.
 
     An array with first dimension 0 on either side fits any length: it is one that fills with the episode's first tick.
     Raises SnapshotError.
@@ -48,6 +50,8 @@ def unpack(arrays: Mapping[str, NDArray[Any]], expected: Arrays) -> dict[str, Ar
             raise SnapshotError(
                 f"snapshot: {name} is {array.dtype} {array.shape}, this model has {template.dtype} {template.shape}"
             )
+        if array.dtype.kind == "f" and name not in NOT_A_NUMBER_YET and not np.isfinite(array).all():
+            raise SnapshotError(f"snapshot: {name} has values that are not finite: take it again, or reset the episode")
         part, key = name.split(".", 1)
         parts.setdefault(part, {})[key] = array
     return parts
