@@ -159,6 +159,15 @@ def test_every_rvl_code_comes_back(values: list[int]) -> None:
     np.testing.assert_array_equal(packed_depth.depth(), depth)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("depth_mm", [0, 1000])
+def test_a_run_may_be_as_long_as_a_picture(depth_mm: int) -> None:
+    depth = np.full((480, 640), depth_mm, np.uint16)  # a covered camera, or one that sees a wall
+    data = message(depth, "rvl")
+    np.testing.assert_array_equal(
+        decode_compressed(data, "16UC1; compressedDepth rvl"), decode(depth.tobytes(), "16UC1", 480, 640, 1280, 0)
+    )
+
+
 @pytest.mark.parametrize("kind", ["png", "rvl"])
 def test_damaged_compressed_depth_is_named(kind: str) -> None:
     layout = f"16UC1; compressedDepth {kind}"

@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-_MOST_NIBBLES = 6
+_MOST_NIBBLES = 9
+"""Of a number: a run may be as long as the largest picture that is taken, of 2^26 pixels."""
 
 
 def decode(code: bytes, pixels: int) -> NDArray[np.uint16] | None:
