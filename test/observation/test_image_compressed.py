@@ -73,11 +73,20 @@ def test_a_bayer_pattern_in_a_png_is_resolved(bits: int) -> None:
     mosaic[::2, ::2] = 2**bits - 1
     red = decode_compressed(encoded(mosaic, "png"), f"bayer_rggb{bits}; png compressed ")
     assert red[1:-1, 1:-1].reshape(-1, 3).tolist() == [[255, 0, 0]] * 36
-    # compressed_image_transport makes grey of it for JPEG.
+    # What was made grey before it was packed is no pattern any more.
     grey = decode_compressed(encoded(np.full((8, 8), 90, np.uint8), "jpeg"), "bayer_rggb8; jpeg compressed mono8")
     assert (grey == 90).all()
     with pytest.raises(ImageError, match="2x2"):
         open_compressed(encoded(mosaic[:2, :2], "png"), f"bayer_rggb{bits}; png compressed ")
+
+
+@pytest.mark.parametrize("px", [30, 200, 480])
+def test_a_bayer_pattern_in_a_large_jpeg_keeps_its_colour(px: int) -> None:
+    mosaic = np.full((480, 640), 60, np.uint8)
+    mosaic[::2, ::2], mosaic[1::2, 1::2] = 220, 30
+    opened = open_compressed(encoded(mosaic, "jpeg", cv2.IMWRITE_JPEG_QUALITY, 100), "bayer_rggb8; jpeg compressed ")
+    middle = opened.policy_image(px)[2:-2, 2:-2].reshape(-1, 3)
+    assert np.abs(middle - np.array([220.0, 60.0, 30.0])).max() <= 4
 
 
 def test_the_file_says_what_it_is() -> None:

@@ -21,7 +21,7 @@ REDUCED_SIDES = 2
 """A JPEG is unpacked at the smallest scale at which what is kept has sides this many times the policy image's."""
 _REDUCED = {8: cv2.IMREAD_REDUCED_COLOR_8, 4: cv2.IMREAD_REDUCED_COLOR_4, 2: cv2.IMREAD_REDUCED_COLOR_2}
 _COLOUR = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
-_BAYER = "bayer"
+_BAYER, _GREY = "bayer", "mono"
 _BY_CHANNELS = {1: "mono", 3: "bgr", 4: "bgra"}
 _VIDEO = re.compile(r"h\.?26[45]|hevc|avc|av1|vp[89]", re.IGNORECASE)
 
@@ -44,9 +44,15 @@ class PackedImage:
         """Height and width."""
         return self.head.height, self.head.width
 
+    @property
+    def _mosaic(self) -> bool:
+        """Whether it is packed as the sensor has it, each pixel of one colour, which making it smaller would lose."""
+        grey = _GREY in self.format.partition(";")[2]
+        return self.encoding.startswith(_BAYER) and self.head.channels == 1 and not grey
+
     def policy_image(self, px: int, crop: Crop | None = None) -> Image:
         """`(px, px, 3)` uint8 RGB. Raises ImageError where the pixels are damaged."""
-        scale = reduction(self.head, px, crop)
+        scale = 1 if self._mosaic else reduction(self.head, px, crop)
         if scale == 1:
             return prepare(self.rgb(), px, crop)
         small = prepare(self._unpack(_REDUCED[scale] | cv2.IMREAD_IGNORE_ORIENTATION), px, crop)
@@ -54,7 +60,7 @@ class PackedImage:
 
     def rgb(self) -> Image:
         """`(h, w, 3)` uint8 in full size. Raises ImageError where the pixels are damaged."""
-        if self.head.bits <= 8 and self.head.codec != TIFF and not self.encoding.startswith(_BAYER):
+        if self.head.bits <= 8 and self.head.codec != TIFF and not self._mosaic:
             return to_rgb(self._unpack(_COLOUR), "bgr8")
         pixels = self._unpack(cv2.IMREAD_UNCHANGED)
         encoding = self._encoding_of(pixels)
@@ -71,7 +77,7 @@ class PackedImage:
             return f"{bits}FC{channels}"
         if channels == 1 and self.encoding in DEPTHS:
             return f"{bits}UC1"
-        if channels == 1 and self.encoding.startswith(_BAYER):
+        if self._mosaic:
             return f"{self.encoding.rstrip('0123456789')}{bits}"
         return f"{_BY_CHANNELS.get(channels, channels)}{bits}"
 
