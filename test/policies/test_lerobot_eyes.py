@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from learning.elsewhere import DEVICE, Apart, Elsewhere, moved
 from policies.lerobot_examples import ACTIONS, CAMERAS, SIDE, STATE, policy, readout, remembering, tick
 from torch import nn
 from vision.test_eyes import assert_live_is_training, observations, seen_at, trained
 
 from trace_memory_ros.learning.eyes import BackboneSection, EyesSection, with_eyes
+from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, NothingToShare
 from trace_memory_ros.policies.lerobot.install import lerobot
@@ -173,3 +175,24 @@ def test_a_policy_of_lerobots_folder_is_begun_from(tmp_path: Path) -> None:
     assert_live_is_training(agent, builder, tmp_path / "trained")
     with pytest.raises(ValueError, match="ticks of a chunk"):
         families.family("lerobot").build({**_sizes(plan), **begun.policy_options, "chunk": 7})
+
+
+def test_what_is_built_trains_on_another_device_by_the_same_statistics() -> None:
+    sizes = dict(cameras=("left",), action_names=("x", "y"), state=3, image_px=SIDE, chunk=4)
+    memory = Readout(torch.rand(2, 3, 8), torch.rand(2, 8), torch.rand(2, 3), torch.rand(2, 5))
+    given = (torch.rand(2, 1, 3, SIDE, SIDE), torch.rand(2, 3), memory, torch.rand(2, 4, 2))
+    shape = dict(memory_tokens=3, memory_width=8, memory_address=5)
+    built = families.family("lerobot").build({**sizes, **shape, "lerobot": {**SMALL["act"], "dropout": 0.0}})
+    assert built.checkpoint.preprocessor is not None
+    with torch.no_grad():
+        built.state_mean.fill_(7.0)
+    here = built.losses(*given, torch.ones(2, 4, dtype=torch.bool))["lerobot"]
+    moved(built)
+    with Apart():
+        images, state, readout, target = (
+            Readout(*(one.to(DEVICE) for one in part)) if isinstance(part, Readout) else part.to(DEVICE)
+            for part in given
+        )
+        loss = built.losses(images, state, readout, target, torch.ones(2, 4, dtype=torch.bool, device=DEVICE))
+        assert isinstance(built.eval().predict(images, state, readout), Elsewhere)
+    assert float(loss["lerobot"].detach()) == pytest.approx(float(here.detach()), rel=1e-5)

@@ -145,7 +145,7 @@ class BuiltChunks(LerobotChunks):
         begun = building.begin(config)
         options = MemoryOptions(config.condition, config.frozen, config.hidden, config.first_gate)
         policy = MemoryPolicy(begun.base, options)
-        self._seen_versions: tuple[int, ...] | None = None
+        self._made_for: list[tuple[Tensor, int]] = []
         super().__init__(LerobotCheckpoint(policy, None, None, config.action_names), config)
         self.config = LerobotConfig(**building.resolved(config, begun))
 
@@ -153,17 +153,28 @@ class BuiltChunks(LerobotChunks):
     def checkpoint(self) -> LerobotCheckpoint:
         """The policy with LeRobot's processors, by statistics of its own or by the normalisers of this training."""
         buffers = (self.state_mean, self.state_std, self.action_mean, self.action_std)
-        versions = tuple(buffer._version for buffer in buffers)
-        if versions != self._seen_versions:
+        if not self._made_for or any(
+            made is not buffer or version != buffer._version
+            for (made, version), buffer in zip(self._made_for, buffers, strict=True)
+        ):
             assert self._given is not None
             own = self.config.statistics
             cameras = self.config.cameras
             statistics = building.new_statistics(self, cameras) if own is None else building.tensors_of(own)
             make = lerobot("lerobot.policies.factory").make_pre_post_processors
             pre, post = make(self.policy.base.config, dataset_stats=statistics)
+            _place(pre, self.state_mean.device)
             self._given = LerobotCheckpoint(self.policy, pre, post, self.config.action_names)
-            self._seen_versions = versions
+            self._made_for = [(buffer, buffer._version) for buffer in buffers]
         return super().checkpoint
+
+
+def _place(preprocessor: Any, device: torch.device) -> None:
+    """Let a preprocessor give batches on `device`: LeRobot's configuration says the CPU, where a checkpoint runs."""
+    kind = lerobot("lerobot.processor").DeviceProcessorStep
+    preprocessor.steps = [
+        kind(str(device), step.float_dtype) if isinstance(step, kind) else step for step in preprocessor.steps
+    ]
 
 
 def _statistics_of(preprocessor: Any) -> dict[str, Mapping[str, Any]]:
