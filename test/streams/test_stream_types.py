@@ -200,6 +200,42 @@ def test_a_pose_without_orientation_is_no_pose() -> None:
         kind.reader(["position.x"]).live(as_message(nothing))
 
 
+def imu(**changes: Any) -> Any:
+    """An Imu that stands still and knows everything, but for what is changed."""
+    axes, known = {"x": 0.0, "y": 0.0, "z": 9.8}, [0.1, *[0.0] * 8]
+    whole = dict.fromkeys(("angular_velocity", "linear_acceleration"), axes) | {
+        f"{name}_covariance": known for name in ("orientation", "angular_velocity", "linear_acceleration")
+    }
+    return as_message(whole | {"orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}} | changes)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "group"),
+    [("orientation", "rotation"), ("angular_velocity",) * 2, ("linear_acceleration",) * 2],
+)
+def test_an_imu_says_what_it_has_no_estimate_of(lacking: str, group: str) -> None:
+    kind = registry.stream_type("sensor_msgs/msg/Imu")
+    message = imu(**{f"{lacking}_covariance": [-1.0, *[0.0] * 8]})
+    for name in ("rotation", "angular_velocity", "linear_acceleration"):
+        reader = kind.reader([one.field.name for one in selected(kind, [name], "x")])
+        if name == group:
+            with pytest.raises(ReadError, match="or select what it has: a covariance of -1"):
+                reader.live(message)
+        else:
+            np.testing.assert_array_equal(reader.live(message), reader.live(imu()))
+
+
+@pytest.mark.parametrize("orientation", [0.0, 0.01, np.nan])
+def test_an_orientation_that_is_none_is_not_in_the_way_of_a_rate(orientation: float) -> None:
+    nothing = dict.fromkeys("xyzw", orientation)
+    rate = registry.stream_type("sensor_msgs/msg/Imu").reader(["angular_velocity.z"])
+    assert rate.live(imu(orientation=nothing)).tolist() == [9.8]
+    pose = {"pose": {"position": dict.fromkeys("xyz", 0.0), "orientation": nothing}}
+    twist = {"twist": {"linear": dict.fromkeys("xyz", 0.5), "angular": dict.fromkeys("xyz", 0.0)}}
+    speed = registry.stream_type("nav_msgs/msg/Odometry").reader(["linear.x"])
+    assert speed.live(as_message({"pose": pose, "twist": twist})).tolist() == [0.5]
+
+
 def test_trajectories_hold_each_point_from_the_one_before_it() -> None:
     kind = registry.stream_type("trajectory_msgs/msg/JointTrajectory")
     points = [

@@ -18,6 +18,10 @@ Plain = dict[str, Any]
 """A message's fields by name: numbers, texts, nested mappings and lists of them."""
 
 
+CHECK = "check the sensor or its driver"
+"""The remedy for a number that is none, where a message type knows no better."""
+
+
 class ReadError(ValueError):
     """A message's content cannot be used; says what is wrong and the remedy, without the stream's name."""
 
@@ -114,9 +118,9 @@ def grouped(table: Sequence[Field], name: str, type_name: str) -> tuple[Field, .
     return found
 
 
-def finite(values: Values, names: Sequence[str]) -> Values:
-    """`values`, all of them finite. Raises ReadError naming those that aren't."""
+def finite(values: Values, names: Sequence[str], remedy: str = CHECK) -> Values:
+    """`values`, all of them finite. Raises ReadError naming those that aren't, and the remedy."""
     if not np.isfinite(values).all():
         bad = [name for name, value in zip(names, values, strict=True) if not np.isfinite(value)]
-        raise ReadError(f"{', '.join(bad)} is not finite: check the sensor or its driver")
+        raise ReadError(f"{', '.join(bad)} is not finite: {remedy}")
     return values

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from trace_memory_ros.streams.base import Field, Plain, Values, finite, grouped
+from trace_memory_ros.streams.base import CHECK, Field, Plain, Values, finite, grouped
 from trace_memory_ros.streams.cdr import Cdr
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Where a type's numbers stand. texts: strings before them in CDR. paths: attribute of each number. at: its place
-    among the payload's float64. total: how many of those there are.
+    """Where a type's numbers stand. texts: strings before them in CDR. paths: attribute of each number, an index at the
+    end being one in an array. at: its place among the payload's float64. total: how many of those there are.
     """
 
     paths: tuple[str, ...]
@@ -29,7 +29,8 @@ class Numbers:
 class DoublesType:
     """Implements `StreamType`. table: the fields, in the order of `derive`'s output.
 
-    derive: what is made of the numbers `(N,)` of a message; None for the numbers themselves. Raises ReadError.
+    derive: what is made of the numbers `(N,)` of a message, NaN for what it does not have; None for the numbers
+    themselves. Raises ReadError. remedy: where a selected one is not finite.
     """
 
     name: str
@@ -38,6 +39,7 @@ class DoublesType:
     numbers: Numbers
     derive: Callable[[Values], Values] | None = None
     usual: tuple[str, ...] = ()
+    remedy: str = field(default=CHECK, kw_only=True)
 
     def fields(self, name: str) -> tuple[Field, ...]:
         return grouped(self.table, name, self.name)
@@ -73,7 +75,7 @@ class DoublesReader:
         self._kind = kind
         self._fields = tuple(fields)
         self._columns = [names.index(field) for field in fields]
-        self._attributes = [attrgetter(path) for path in kind.numbers.paths]
+        self._attributes = [_getter(path) for path in kind.numbers.paths]
         self._at = list(kind.numbers.at)
 
     def live(self, message: Any) -> Values:
@@ -87,7 +89,15 @@ class DoublesReader:
     def _selected(self, numbers: Values) -> Values:
         derive = self._kind.derive
         values = numbers if derive is None else derive(numbers)
-        return finite(values[self._columns], self._fields)
+        return finite(values[self._columns], self._fields, self._kind.remedy)
+
+
+def _getter(path: str) -> Callable[[Any], float]:
+    parent, _, last = path.rpartition(".")
+    if not last.isdecimal():
+        return attrgetter(path)
+    array, index = attrgetter(parent), int(last)
+    return lambda message: array(message)[index]
 
 
 def paths(prefix: str, *groups: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trace_memory_ros.streams import pose, twist
+from trace_memory_ros.streams import pose, rotation, twist
 from trace_memory_ros.streams.base import Values
 from trace_memory_ros.streams.doubles import DoublesType, Numbers, paths
 
@@ -13,9 +13,9 @@ TWIST_AT = POSE_DOUBLES + COVARIANCE_DOUBLES
 
 
 def _pose_and_twist(numbers: Values) -> Values:
-    """Many bases publish no pose at all, all zeros: what is not selected must not be in the way."""
+    """Many bases publish no pose, all zeros or NaN: what is not selected must not be in the way."""
     velocity = numbers[POSE_DOUBLES:]
-    if not numbers[3:POSE_DOUBLES].any():
+    if not rotation.is_one(numbers[3:POSE_DOUBLES]):
         return np.concatenate([np.full(len(pose.FIELDS), np.nan), velocity])
     return np.concatenate([pose.with_columns(numbers[:POSE_DOUBLES]), velocity])
 

@@ -14,12 +14,17 @@ LEAST_NORM = 0.1
 """A quaternion shorter than that is none: drivers send zeros before they know one."""
 
 
+def is_one(quaternion: Values) -> bool:
+    """Whether `(4,)` is a rotation, of whatever length."""
+    norm = float(np.linalg.norm(quaternion))
+    return bool(np.isfinite(norm)) and norm >= LEAST_NORM
+
+
 def columns_of(quaternion: Values) -> Values:
     """`(6,)` of a quaternion `(4,)`, which need not be of length 1. Raises ReadError for one that is no rotation."""
-    norm = float(np.linalg.norm(quaternion))
-    if not np.isfinite(norm) or norm < LEAST_NORM:
+    if not is_one(quaternion):
         raise ReadError(f"orientation {quaternion.tolist()} is no rotation: check the sensor or its driver")
-    x, y, z, w = (quaternion / norm).tolist()
+    x, y, z, w = (quaternion / np.linalg.norm(quaternion)).tolist()
     first = (1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w))
     second = (2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w))
     return np.array([*first, *second])
