@@ -22,6 +22,9 @@ CASES = {
     "efficientnet_lite0 whole": BackboneConfig("efficientnet_lite0"),
     "timm convolutions": BackboneConfig("timm:test_resnet"),
     "timm transformer": BackboneConfig("timm:test_vit"),
+    "timm windows": BackboneConfig("timm:swin_tiny_patch4_window7_224"),
+    "timm convolutions first": BackboneConfig("timm:vit_tiny_r_s16_p8_224"),
+    "timm without prefix": BackboneConfig("timm:mixer_s16_224"),
 }
 
 
@@ -127,6 +130,12 @@ def test_a_file_of_other_things_is_refused_and_no_code_of_it_run(tmp_path: Path)
 def test_what_cannot_be_built_is_named(config: BackboneConfig, px: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         registry.untrained(config, px)
+
+
+def test_a_network_of_timm_that_is_for_another_size_is_named() -> None:
+    pytest.importorskip("timm", reason='needs the extra: pip install "trace_memory_ros[timm]"')
+    with pytest.raises(ConfigError, match="cannot look at pictures of 96 pixels.*set option px"):
+        registry.untrained(BackboneConfig("timm:efficientformer_l1"), 96)
 
 
 def test_wrong_configs_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,18 @@ class TimmBackbone(VisualBackbone):
         side = (self.net_px, self.net_px)
         if images.shape[-2:] != side:
             images = functional.interpolate(images, side, mode="bilinear", antialias=True, align_corners=False)
-        found = self.network.forward_features((images - self.mean) / self.std)
+        return self._read(self.network.forward_features((images - self.mean) / self.std))
+
+    def _read(self, found: Tensor) -> Features:
         if found.ndim == 4:
-            return as_features(found)
+            return as_features(self._channels_first(found))
         pooled: Tensor = self.network.forward_head(found, pre_logits=True)
-        return Features(found[:, self.network.num_prefix_tokens :], pooled)
+        return Features(found[:, getattr(self.network, "num_prefix_tokens", 0) :], pooled)
+
+    def _channels_first(self, grid: Tensor) -> Tensor:
+        """Some, such as Swin, keep the numbers of a place behind its row and column."""
+        behind = grid.shape[1] != self.width and grid.shape[-1] == self.width
+        return grid.movedim(-1, 1) if behind else grid
 
     def pretrained(self, source: Path | None) -> tuple[dict[str, Tensor], str]:
         where = "timm" if source is None else str(source)
@@ -88,14 +96,34 @@ class TimmBackbone(VisualBackbone):
             return False, 1
         with torch.device("meta"):
             embed = getattr(timm.create_model(self.model, num_classes=0), "patch_embed", None)
-        return True, 1 if embed is None else int(embed.patch_size[0])
+        # Where convolutions come first, a patch is of what they leave.
+        return True, 1 if embed is None or not hasattr(embed, "feat_ratio") else int(embed.feat_ratio())
 
     def _places(self) -> tuple[int, int]:
-        if self.fixed:
-            return self.net_px // self.patch, self.net_px // self.patch
-        with torch.no_grad():
-            grid = self.network.eval().forward_features(torch.zeros(1, 3, self.net_px, self.net_px))
-        return int(grid.shape[-2]), int(grid.shape[-1])
+        """Rows and columns of what it makes of a picture; Swin and networks that begin by convolutions have fewer than
+        they have patches. Raises ConfigError for what is no grid.
+        """
+        blank = torch.zeros(1, 3, self.net_px, self.net_px)
+        self.network.eval()
+        try:
+            with torch.no_grad():
+                found = self.network.forward_features(blank)
+                features = self._read(found)
+        except (AttributeError, RuntimeError) as error:
+            if blank.is_meta and isinstance(error, RuntimeError):
+                raise
+            raise ConfigError(
+                f"backbone {self.config.name} cannot look at pictures of {self.net_px} pixels ({error}): set option px "
+                "to the side that it was made for, or take another network"
+            ) from error
+        places = features.tokens.shape[1]
+        rows, columns = self._channels_first(found).shape[-2:] if found.ndim == 4 else (math.isqrt(places),) * 2
+        if rows * columns != places or any(part.shape[-1] != self.width or part.ndim < 2 for part in features):
+            raise ConfigError(
+                f"backbone {self.config.name}: it makes {tuple(features.tokens.shape[1:])} of a picture, which is no "
+                f"grid of {self.width} numbers a place: take a convolutional network or a vision transformer"
+            )
+        return int(rows), int(columns)
 
 
 def _timm(module: str = "timm") -> Any:
