@@ -177,6 +177,15 @@ def test_a_policy_of_lerobots_folder_is_begun_from(tmp_path: Path) -> None:
         families.family("lerobot").build({**_sizes(plan), **begun.policy_options, "chunk": 7})
 
 
+def test_a_backbone_per_camera_is_trained_beside_a_memorys_own_eyes(tmp_path: Path) -> None:
+    apart = {**SMALL["diffusion"], "use_separate_rgb_encoder_per_camera": True}
+    plan, demos = seen_at(40, ticks=8, policy="lerobot", policy_options={"type": "diffusion", "lerobot": apart})
+    agent, _ = trained(plan, demos, tmp_path)
+    backbones = [encoder.backbone for encoder in agent.policy.policy.base.diffusion.rgb_encoder]
+    assert len(backbones) == len(plan.observation.cameras)
+    assert list(agent.policy.trunk().parameters()) == [one for part in backbones for one in part.parameters()]
+
+
 def test_what_is_built_trains_on_another_device_by_the_same_statistics() -> None:
     sizes = dict(cameras=("left",), action_names=("x", "y"), state=3, image_px=SIDE, chunk=4)
     memory = Readout(torch.rand(2, 3, 8), torch.rand(2, 8), torch.rand(2, 3), torch.rand(2, 5))

@@ -13,7 +13,7 @@ from torch.nn import functional
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.lerobot import config as building
 from trace_memory_ros.policies.lerobot.config import LerobotConfig
-from trace_memory_ros.policies.lerobot.eyes import LerobotEyes
+from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, networks_of
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint
 from trace_memory_ros.policies.lerobot.install import lerobot
 from trace_memory_ros.policies.lerobot.policy import MemoryOptions, MemoryPolicy, memory_batch
@@ -74,8 +74,8 @@ class LerobotChunks(ChunkModule):
         return self.eyes.backbone
 
     def trunk(self) -> nn.Module:
-        """LeRobot's vision backbone."""
-        return self.eyes.network
+        """LeRobot's vision backbones, whether or not a memory could share them."""
+        return nn.ModuleList(networks_of(self.policy.base))
 
     def train(self, mode: bool = True) -> LerobotChunks:
         """As `nn.Module.train`; crops that LeRobot draws in training are drawn for a memory's eyes as well."""

@@ -37,7 +37,7 @@ class LerobotEyes:
                 f"this {base.name} policy looks at {', '.join(features)}, the memory at {', '.join(ours)}: give both "
                 "the same cameras"
             )
-        self.network: nn.Module = base.model.backbone if base.name == ACT else base.diffusion.rgb_encoder.backbone
+        (self.network,) = networks_of(base)
         self.cameras = tuple(cameras)
         self._order = [ours.index(key) for key in features]
         self._each = base.name == ACT
@@ -92,6 +92,17 @@ class _Handing:
         if len(found) != len(images):
             raise RuntimeError(f"LeRobot asked for features of {len(images)} images, {len(found)} are given")
         return {FEATURE_MAP: found} if self.eyes.one_at_a_time else found
+
+
+def networks_of(base: Any) -> list[nn.Module]:
+    """What an ACT or Diffusion policy looks at images with: one for all cameras, one for each, or nothing."""
+    if not base.config.image_features:
+        return []
+    if base.name == ACT:
+        return [base.model.backbone]
+    encoder = base.diffusion.rgb_encoder
+    encoders: list[Any] = list(encoder) if base.config.use_separate_rgb_encoder_per_camera else [encoder]
+    return [one.backbone for one in encoders]
 
 
 def _images(base: Any) -> Mapping[str, Any]:
