@@ -7,7 +7,7 @@ import torch
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.vision.base import Features
-from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, Pool
+from trace_memory_ros.vision.encoder import ContentEncoder, EncoderConfig, FeatureNorm, Pool
 
 CONFIG = EncoderConfig(cameras=3, visual_width=10, state_width=6, channels=4)
 
@@ -61,6 +61,14 @@ def test_config_survives_and_refuses() -> None:
         EncoderConfig.from_dict({"camera": 3})
     with pytest.raises(ConfigError, match=r"thumbnail_px = 0"):
         EncoderConfig(cameras=3, thumbnail_px=0)
+
+
+def test_a_thing_that_was_seen_once_is_not_standardised_to_nothing() -> None:
+    tokens = torch.zeros(4, 6, 10)
+    tokens[2, 3] = torch.rand(10) + 0.5
+    norm = FeatureNorm(10)
+    norm.calibrate(tokens)
+    assert torch.isfinite(norm(tokens)).all()
 
 
 def test_pooling_standardises_by_the_pictures_it_was_calibrated_with() -> None:

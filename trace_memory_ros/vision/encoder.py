@@ -169,9 +169,9 @@ class FeatureNorm(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, values: Tensor) -> None:
-        """Standardise features by these `(..., d)`, but for those of nothing."""
+        """Standardise features by these `(..., d)`, but for those of nothing; one alone has no spread to go by."""
         seen = values[there(values)]
-        if not len(seen):
+        if len(seen) < 2:
             return
         self.centre.copy_(seen.mean(dim=0))
         self.spread.copy_(seen.std(dim=0).clamp_min(LEAST_SPREAD))
