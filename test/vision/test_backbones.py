@@ -117,6 +117,13 @@ def test_a_file_of_other_things_is_refused_and_no_code_of_it_run(tmp_path: Path)
     assert not made.exists()
 
 
+def test_weights_of_a_larger_efficientnet_are_refused(tmp_path: Path) -> None:
+    tensors = {"_conv_stem.weight": torch.zeros(32, 3, 3, 3), "_blocks.0._se_reduce.weight": torch.zeros(8, 32, 1, 1)}
+    torch.save(tensors, tmp_path / "b0.pth")
+    with pytest.raises(WeightsError, match=r"b0\.pth holds _blocks\.0\._se_reduce\.weight"):
+        weights.choose("efficientnet_lite0", True, {}, tmp_path / "b0.pth", PX)
+
+
 @pytest.mark.parametrize(
     ("config", "px", "message"),
     [

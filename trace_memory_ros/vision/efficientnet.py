@@ -72,7 +72,12 @@ class EfficientNetLite0(PretrainedBackbone):
         given = read_source(path, self.config.name)
         if all(not name.startswith("_") for name in given):
             return given, str(path)
-        theirs = {ours: given[name] for name in given if (ours := self._our_name(name)) is not None}
+        try:
+            theirs = {ours: given[name] for name in given if (ours := self._our_name(name)) is not None}
+        except KeyError as error:
+            raise WeightsError(
+                f"{path} holds {error.args[0]}, which EfficientNet-Lite0 does not have: give a file of its weights"
+            ) from error
         return {name: theirs[name] for name in theirs if name in self.state_dict()}, str(path)
 
     @staticmethod
@@ -89,16 +94,17 @@ class EfficientNetLite0(PretrainedBackbone):
 
     @staticmethod
     def _our_name(name: str) -> str | None:
-        """The tensor's name here; None for the classifier's."""
+        """The tensor's name here; None for the classifier's. Raises KeyError for what no block here has."""
         first, _, rest = name.partition(".")
         whole = {"_conv_stem": "stem.conv", "_bn0": "stem.norm", "_conv_head": "head.conv", "_bn1": "head.norm"}
         if first != "_blocks":
             return f"{whole[first]}.{rest}" if first in whole else None
-        number, part, tensor = rest.split(".", 2)
-        ours = next(
-            f"{layer}.{'conv' if part == names[0] else 'norm'}" for layer, names in PARTS.items() if part in names
-        )
-        return f"blocks.{number}.{ours}.{tensor}"
+        number, _, part = rest.partition(".")
+        part, _, tensor = part.partition(".")
+        for layer, names in PARTS.items():
+            if part in names:
+                return f"blocks.{number}.{layer}.{'conv' if part == names[0] else 'norm'}.{tensor}"
+        raise KeyError(name)
 
 
 class _Layer(nn.Module):
