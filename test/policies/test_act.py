@@ -178,6 +178,8 @@ def test_a_grid_too_fine_to_attend_to_is_made_coarser_and_places_are_told_on_it_
     ("change", "message"),
     [
         ({"heads": 3}, "heads = 3"),
+        ({"heads": 0}, "heads = 0: must be at least 1"),
+        ({"latent": -1}, "latent = -1"),
         ({"image_px": 0}, "image_px = 0"),
         ({"chunk": 0}, "chunk = 0"),
         ({"places": True}, "places needs features that stay"),

@@ -205,6 +205,9 @@ def test_options_of_another_version_are_refused(policy: DiffusionPolicy) -> None
         ({"execute": 8}, "execute = 8"),
         ({"lead": 4}, "lead = 4"),
         ({"draws": 0}, "draws = 0"),
+        ({"kernel": 4}, "kernel = 4: must be odd"),
+        ({"time_width": 2}, "time_width = 2: must be even"),
+        ({"time_width": 9}, "time_width = 9: must be even"),
         ({"backbone": BackboneConfig("cells")}, "mean of a picture alone.*policy act"),
     ],
 )

@@ -36,13 +36,14 @@ class ActConfig(ChunkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        leasts = {"heads": 1, "feedforward": 1, "encoder_layers": 1, "decoder_layers": 1, "latent": 0}
+        for name, least in leasts.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"ActConfig.{name} = {getattr(self, name)}: must be at least {least}")
         if self.model % self.heads:
             raise ValueError(f"ActConfig.model = {self.model} is not divisible by heads = {self.heads}")
         if self.places and self.backbone.is_small:
             raise ValueError("ActConfig.places needs features that stay: choose another policy.backbone than small")
-        for name in ("encoder_layers", "decoder_layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"ActConfig.{name} = {getattr(self, name)}: must be at least 1")
 
 
 def at_period(period_ms: int) -> dict[str, Any]:

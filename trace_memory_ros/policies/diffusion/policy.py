@@ -52,6 +52,10 @@ class DiffusionConfig(ChunkConfig):
         for name in ("width", "token_channels", "noise_steps", "inference_steps", "draws", "execute"):
             if getattr(self, name) < 1:
                 raise ValueError(f"DiffusionConfig.{name} = {getattr(self, name)}: must be at least 1")
+        if self.kernel < 1 or self.kernel % 2 == 0:
+            raise ValueError(f"DiffusionConfig.kernel = {self.kernel}: must be odd, so that a chunk keeps its length")
+        if self.time_width < 4 or self.time_width % 2:
+            raise ValueError(f"DiffusionConfig.time_width = {self.time_width}: must be even and at least 4")
         if not self.channels or any(c < 1 or c % GROUPS for c in self.channels):
             raise ValueError(f"DiffusionConfig.channels = {self.channels}: at least one, each a multiple of {GROUPS}")
         if self.chunk % 2 ** (len(self.channels) - 1):
