@@ -8,12 +8,25 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from policies.lerobot_examples import ACTIONS, CAMERAS, FAMILIES, SHAPE, SIDE, STATE, policy, readout, remembering, tick
+from policies.lerobot_examples import (
+    ACTIONS,
+    CAMERAS,
+    FAMILIES,
+    SHAPE,
+    SIDE,
+    STATE,
+    policy,
+    readout,
+    remembering,
+    tick,
+)
 from torch import Tensor
 
 from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.families import family
+from trace_memory_ros.policies.lerobot import config as building
 from trace_memory_ros.policies.lerobot import files as lerobot_files
+from trace_memory_ros.policies.lerobot.config import LerobotConfig
 from trace_memory_ros.policies.lerobot.family import options_of
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, LerobotCheckpointError
 from trace_memory_ros.policies.lerobot.install import lerobot
@@ -160,3 +173,19 @@ def test_what_a_policy_cannot_look_at_is_refused_naming_both_sides() -> None:
     seen.tokens = seen.tokens[:-1]
     with pytest.raises(ConditionMismatch, match=f"{SHAPE.tokens} tokens of {SHAPE.width}"):
         runner.act(seen, seen)
+
+
+def test_a_policy_that_was_trained_on_a_gpu_runs_and_is_begun_from_on_a_cpu(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU, and the policy runs on it")
+    lerobot_files.save(tmp_path, checkpoint("act"))
+    for name in ("config.json", "policy_preprocessor.json"):
+        file = tmp_path / "lerobot" / name
+        there = file.read_text().replace('"device": "cpu"', '"device": "cuda"')
+        assert there != file.read_text()
+        file.write_text(there)
+    loaded = lerobot_files.load(tmp_path)
+    assert np.isfinite(LerobotRunner(loaded).act(Seen(0), Seen(0))).all()
+    sizes = dict(cameras=CAMERAS, action_names=NAMES, state=STATE, image_px=SIDE, chunk=6)
+    begun = building.begin(LerobotConfig(**sizes, base=str(tmp_path / "lerobot")))  # type: ignore[arg-type]
+    assert begun.statistics is not None and begun.statistics["observation.state"]["mean"] == [MEAN] * STATE

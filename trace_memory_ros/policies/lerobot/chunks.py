@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.lerobot import config as building
+from trace_memory_ros.policies.lerobot import processors
 from trace_memory_ros.policies.lerobot.config import LerobotConfig
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, networks_of
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint
@@ -163,18 +164,11 @@ class BuiltChunks(LerobotChunks):
             statistics = building.new_statistics(self, cameras) if own is None else building.tensors_of(own)
             make = lerobot("lerobot.policies.factory").make_pre_post_processors
             pre, post = make(self.policy.base.config, dataset_stats=statistics)
-            _place(pre, self.state_mean.device)
+            # LeRobot's configuration says the CPU, where a checkpoint runs.
+            processors.place(pre, self.state_mean.device)
             self._given = LerobotCheckpoint(self.policy, pre, post, self.config.action_names)
             self._made_for = [(buffer, buffer._version) for buffer in buffers]
         return super().checkpoint
-
-
-def _place(preprocessor: Any, device: torch.device) -> None:
-    """Let a preprocessor give batches on `device`: LeRobot's configuration says the CPU, where a checkpoint runs."""
-    kind = lerobot("lerobot.processor").DeviceProcessorStep
-    preprocessor.steps = [
-        kind(str(device), step.float_dtype) if isinstance(step, kind) else step for step in preprocessor.steps
-    ]
 
 
 def _statistics_of(preprocessor: Any) -> dict[str, Mapping[str, Any]]:

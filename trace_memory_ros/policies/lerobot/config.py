@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trace_memory_ros.policies.lerobot import processors
 from trace_memory_ros.policies.lerobot.install import lerobot
 from trace_memory_ros.policies.module import ChunkConfig
 from trace_memory_ros.vision.config import BackboneConfig
@@ -184,7 +185,7 @@ def _from_folder(config: LerobotConfig, folder: Path) -> Begun:
     )
     check(config, made)
     base = _class_of(made).from_pretrained(folder, config=made, strict=True)
-    pre, _ = lerobot("lerobot.policies.factory").make_pre_post_processors(made, pretrained_path=str(folder))
+    pre, _ = processors.read(made, folder)
     return Begun(base, plain_of(made), _statistics_of(pre, folder))
 
 

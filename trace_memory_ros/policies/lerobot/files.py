@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as pack_tensors
 
+from trace_memory_ros.policies.lerobot import processors
 from trace_memory_ros.policies.lerobot.install import lerobot
 from trace_memory_ros.policies.lerobot.policy import MemoryOptions, MemoryPolicy
 
@@ -82,7 +83,7 @@ def load(folder: str | Path) -> LerobotCheckpoint:
         policy.adapter.load_state_dict(load_tensors(weights))
     except (RuntimeError, TypeError, ValueError, SafetensorError) as error:
         raise LerobotCheckpointError(f"{path / WEIGHTS} does not fit {CONFIG} beside it: {error}; {AGAIN}") from error
-    pre, post = factory.make_pre_post_processors(base_config, pretrained_path=str(path / BASE))
+    pre, post = processors.read(base_config, path / BASE)
     names = tuple(config["action_names"])
     return LerobotCheckpoint(policy.eval(), pre, post, names, config["memory_model_id"], config.get("task", ""))
 
