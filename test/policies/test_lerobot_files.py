@@ -14,6 +14,7 @@ from policies.lerobot_examples import (
     FAMILIES,
     SHAPE,
     SIDE,
+    SMALL,
     STATE,
     policy,
     readout,
@@ -26,6 +27,7 @@ from trace_memory_ros.policies.base import ConditionMismatch
 from trace_memory_ros.policies.families import family
 from trace_memory_ros.policies.lerobot import config as building
 from trace_memory_ros.policies.lerobot import files as lerobot_files
+from trace_memory_ros.policies.lerobot.chunks import BuiltChunks
 from trace_memory_ros.policies.lerobot.config import LerobotConfig
 from trace_memory_ros.policies.lerobot.family import options_of
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, LerobotCheckpointError
@@ -189,3 +191,16 @@ def test_a_policy_that_was_trained_on_a_gpu_runs_and_is_begun_from_on_a_cpu(tmp_
     sizes = dict(cameras=CAMERAS, action_names=NAMES, state=STATE, image_px=SIDE, chunk=6)
     begun = building.begin(LerobotConfig(**sizes, base=str(tmp_path / "lerobot")))  # type: ignore[arg-type]
     assert begun.statistics is not None and begun.statistics["observation.state"]["mean"] == [MEAN] * STATE
+
+
+def test_what_does_not_fit_a_policy_that_was_trained_here_is_named() -> None:
+    sizes = dict(cameras=CAMERAS, action_names=NAMES, state=STATE, image_px=SIDE, chunk=4)
+    shape = dict(memory_tokens=2, memory_width=4, memory_address=3)
+    module = BuiltChunks(LerobotConfig(**sizes, **shape, lerobot=SMALL["act"] | {"chunk_size": 4}))  # type: ignore[arg-type]
+    options, tensors = module.config.to_dict(), module.state_dict()
+    assert family("lerobot").load(options, tensors).action_names == NAMES
+    lacking = {name: tensor for name, tensor in tensors.items() if name != "state_mean"}
+    with pytest.raises(ValueError, match=r"(?s)tensors do not fit.*state_mean"):
+        family("lerobot").load(options, lacking)
+    with pytest.raises(ValueError, match="sharpness"):
+        family("lerobot").load({**options, "sharpness": 2}, tensors)
