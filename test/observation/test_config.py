@@ -82,6 +82,10 @@ def test_a_configuration_of_schema_1_is_the_same_robot() -> None:
         ({"joint_streams": [{**OLD["joint_streams"][0], "joints": ["z"]}]}, "'z' is not in"),
         ({"base_masked": False}, "name the base stream, or set base_masked"),
         ({"bases": 1}, "unknown key 'bases'"),
+        (
+            {"base_masked": False, "base": {"name": "odom", "topic": "odom", "stale_after_ms": 9, "kind": "wheels"}},
+            "base.kind = 'wheels': must be one of odometry, twist",
+        ),
     ],
 )
 def test_mistakes_of_schema_1_are_named(changes: dict[str, Any], message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trace_memory_ros.files.strict import ConfigError, check_keys, nearest
+from trace_memory_ros.files.strict import ConfigError, check_keys, nearest, require_choice
 
 BASE_FIELDS = ("linear.x", "linear.y", "angular.z")
 BASE_TYPES = {"odometry": "nav_msgs/msg/Odometry", "twist": "geometry_msgs/msg/TwistStamped"}
@@ -58,6 +58,7 @@ def upgraded(data: object, where: str) -> dict[str, Any]:
     else:
         base = dict(check_keys(base, ("name", "topic", "stale_after_ms", "kind"), ("name", "topic"), f"{where}.base"))
         kind = base.pop("kind", "odometry")
+        require_choice(kind, BASE_TYPES, f"{where}.base.kind")
         streams.append({**base, "type": BASE_TYPES[kind], "select": list(BASE_FIELDS)})
         channels = [f"{base['name']}.{name}" for name in BASE_FIELDS]
     state = [*channels, *(givers[joint] for joint in joints)]
