@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.vision import registry, weights
@@ -119,9 +120,9 @@ def test_a_file_of_other_things_is_refused_and_no_code_of_it_run(tmp_path: Path)
 
 def test_weights_of_a_larger_efficientnet_are_refused(tmp_path: Path) -> None:
     tensors = {"_conv_stem.weight": torch.zeros(32, 3, 3, 3), "_blocks.0._se_reduce.weight": torch.zeros(8, 32, 1, 1)}
-    torch.save(tensors, tmp_path / "b0.pth")
-    with pytest.raises(WeightsError, match=r"b0\.pth holds _blocks\.0\._se_reduce\.weight"):
-        weights.choose("efficientnet_lite0", True, {}, tmp_path / "b0.pth", PX)
+    save_file(tensors, tmp_path / "b0.safetensors")
+    with pytest.raises(WeightsError, match=r"b0\.safetensors holds _blocks\.0\._se_reduce\.weight"):
+        weights.choose("efficientnet_lite0", True, {}, tmp_path / "b0.safetensors", PX)
 
 
 @pytest.mark.parametrize(
