@@ -220,14 +220,11 @@ class ArmSimNode(ManagedNode):
         if not self.active or self._episode is None or self._pace is None:
             return
         try:
-            targets = conversion.command_targets(message, ACTION_NAMES)
+            setpoint = setpoint_of(message)
         except conversion.CommandError as error:
             self._fault("command", str(error))
             return
         tick_ns = conversion.stamp_ns(message.header.stamp) - self._episode.base_ns
-        after = message.points[0].time_from_start
-        within_ns = after.sec * SECOND_NS + after.nanosec or PERIOD_NS
-        setpoint = Setpoint(targets, within_ns / SECOND_NS)
         self._arm(self._pace.command(tick_ns, setpoint, time.time_ns()))
 
     def _arm(self, next_ns: int | None) -> None:
@@ -247,6 +244,18 @@ class ArmSimNode(ManagedNode):
             return
         values = {name: f"{value:g}" for name, value in vars(self._pace.counts).items()}
         self._diagnostics.publish(diagnostic_array(self, self._health, values))
+
+
+def setpoint_of(message: JointTrajectory) -> Setpoint:
+    """What a command asks for; within a control period where it gives no time. Raises CommandError."""
+    targets = conversion.command_targets(message, ACTION_NAMES)
+    after = message.points[0].time_from_start
+    within_ns = after.sec * SECOND_NS + after.nanosec or PERIOD_NS
+    if within_ns < 0:
+        raise conversion.CommandError(
+            f"command with time_from_start = {within_ns / SECOND_NS:g} s: give a time to come, or 0 for a tick's"
+        )
+    return Setpoint(targets, within_ns / SECOND_NS)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
