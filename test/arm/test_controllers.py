@@ -19,6 +19,7 @@ from trace_memory_ros.arm.controllers.rules import (
     trajectory_refusal,
 )
 from trace_memory_ros.arm.controllers.simulated import CONTROLLERS, write_robot
+from trace_memory_ros.arm.nodes.controller_board import ControllerBoard
 from trace_memory_ros.files.strict import ConfigError
 
 JOINTS = ("shoulder", "elbow")
@@ -144,6 +145,42 @@ def test_the_goal_must_be_reached_within_its_time() -> None:
     assert one.update(NOW + 200, far) is Held.GOAL and not one.running
     one = following(config)
     assert one.update(NOW + 200, near) is None and not one.running
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_a_lock_step_tick_is_whole_or_told_not_at_all(refused: int) -> None:
+    board = ControllerBoard((ARM, ControllerConfig("other_arm", TRAJECTORY, ("hip", "knee")), GRIPPER))
+    board.positions = dict.fromkeys(board.joints, 0.0)
+
+    def tick(number: float, bad: int | None = None) -> list[list[float]]:
+        told = []
+        for place, config in enumerate((ARM, board.controllers["other_arm"].config, GRIPPER)):
+            value = nan if place == bad else number
+            if config.type == FORWARD:
+                board.numbers(config.name, [value], round(number))
+            else:
+                point = Point(100, (value,) * len(config.joints))
+                board.trajectory(config.name, Trajectory(config.joints, (point,)), round(number))
+            targets = board.complete()
+            told += [] if targets is None else [targets.tolist()]
+        return told
+
+    assert tick(1.0) == [[1.0] * 5]
+    assert tick(2.0, bad=refused) == []
+    assert tick(3.0) == [[3.0] * 5], "nothing of the tick before"
+    assert tick(4.0) == [[4.0] * 5]
+
+
+def test_a_refused_lock_step_tick_may_be_sent_again() -> None:
+    board = ControllerBoard((GRIPPER, ControllerConfig("hook_controller", FORWARD, ("hook",))))
+    assert board.numbers(GRIPPER.name, [nan], NOW) is not None
+    assert board.numbers("hook_controller", [1.0], NOW) is None
+    board.numbers(GRIPPER.name, [2.0], NOW)
+    assert board.complete() is None
+    board.numbers("hook_controller", [3.0], NOW)
+    targets = board.complete()
+    assert targets is not None
+    assert targets.tolist() == [2.0, 3.0]
 
 
 def test_a_file_of_controllers_is_read_strictly(tmp_path: object) -> None:

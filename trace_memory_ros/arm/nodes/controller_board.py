@@ -47,6 +47,8 @@ class ControllerBoard:
         self.controllers = {one.name: Controller(one, Following(one)) for one in configs}
         self.joints = tuple(joint for one in configs for joint in one.joints)
         self.positions: dict[str, float] = {}
+        self._refused: Controller | None = None
+        self._refused_ns = 0
 
     def trajectory(self, name: str, trajectory: Trajectory, now_ns: int) -> Refusal | None:
         """Take a trajectory; returns why it is refused, and what is executed then goes on."""
@@ -100,11 +102,15 @@ class ControllerBoard:
     def _noted(self, one: Controller, refusal: Refusal | None, now_ns: int) -> Refusal | None:
         if refusal is None:
             one.accepted += 1
-            one.told, one.told_ns, one.newest = True, now_ns, ""
+            if one is self._refused:
+                self._refused = None
+            one.told = self._refused is None or now_ns != self._refused_ns
+            one.told_ns, one.newest = now_ns, ""
             return None
         one.refused[refusal.rule] += 1
         one.newest = f"{refusal.rule}: {refusal.text}"
-        # A tick whose command is not whole gives none: what others were told for it is not of the next.
+        # A tick whose command is not whole gives none: what others are told for it, then too, is not of the next.
+        self._refused, self._refused_ns = one, now_ns
         for other in self.controllers.values():
             other.told = False
         return refusal
