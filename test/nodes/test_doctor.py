@@ -115,6 +115,15 @@ def test_what_is_wrong_with_a_stream_is_named_with_its_remedy(seen: TopicSeen, f
     assert remedy in rows[0].remedy
 
 
+@pytest.mark.parametrize("last", [20, 59])
+def test_a_stream_that_ceased_while_it_was_listened_to_is_wrong(last: int) -> None:
+    whole = steady("overhead")
+    ceased = replace(whole, arrivals_ns=whole.arrivals_ns[: last + 1], stamps_ns=whole.stamps_ns[: last + 1])
+    seen = replace(with_stream("overhead", ceased), ended_ns=NOW_NS + 60 * 33 * MS)
+    found = [row.found.rpartition(", and ")[2] for row in wrong(seen)]
+    assert found == ([] if last == 59 else ["none in the last 1320 ms"])
+
+
 def test_a_topic_of_another_name_is_proposed() -> None:
     seen = with_stream("overhead", TopicSeen("/camera/overhead/image_raw"))
     seen = replace(seen, topics={**seen.topics, "/overhead_cam/image_raw": (CONFIG.cameras[0].message_type,)})

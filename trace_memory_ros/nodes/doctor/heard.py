@@ -56,7 +56,8 @@ class TopicSeen:
 class Seen:
     """Everything. streams: by stream name. commands: by topic of the actions. topics: all of the graph, with types.
 
-    transport: variables and what they are; seconds: how long was listened. sim_time: whether /clock is published.
+    transport: variables and what they are; seconds: how long was listened, until ended_ns of the wall clock, 0 where
+    that is not known. sim_time: whether /clock is published.
     """
 
     seconds: float
@@ -66,6 +67,7 @@ class Seen:
     topics: Mapping[str, tuple[str, ...]]
     transport: Mapping[str, str]
     sim_time: bool = False
+    ended_ns: int = 0
 
 
 class Listening:

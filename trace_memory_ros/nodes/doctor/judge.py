@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from trace_memory_ros.nodes.doctor.heard import Seen, TopicSeen
+from trace_memory_ros.nodes.doctor.heard import MOST_STAMPS, Seen, TopicSeen
 from trace_memory_ros.nodes.memory.findings import Level
 from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, large_data, room
 from trace_memory_ros.observation.config import ObservationConfig, StreamConfig
@@ -164,7 +164,18 @@ def _rate(part: str, seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row:
     if widest_ms > stream.stale_after_ms:
         remedy = f"a tick is stale after {stream.stale_after_ms:g} ms: speed the driver up, or look for what it loses"
         return Row(part, Level.ERROR, f"{found}, up to {widest_ms:.0f} ms between two", remedy)
+    silent_ms = _silent_ms(seen, topic)
+    if silent_ms > stream.stale_after_ms:
+        remedy = f"a tick is stale after {stream.stale_after_ms:g} ms: see whether the driver hangs, or its node ended"
+        return Row(part, Level.ERROR, f"{found}, and none in the last {silent_ms:.0f} ms", remedy)
     return Row(part, Level.OK, found)
+
+
+def _silent_ms(seen: Seen, topic: TopicSeen) -> float:
+    """From the newest message to the end of listening; 0 where later messages were not noted."""
+    arrivals = topic.arrivals_ns
+    noted_all = seen.ended_ns and len(arrivals) < MOST_STAMPS
+    return (seen.ended_ns - arrivals[-1]) / MS_NS if noted_all else 0.0
 
 
 def _stamps(part: str, seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Iterator[Row]:

@@ -77,13 +77,15 @@ class _Doctor:
         for seen in self._streams.values():
             seen.clear()
         _spin(executor, seconds, lambda: False)
+        ended_ns = time.time_ns()
         executor.shutdown()
         topics = self._others()
         for seen in (*self._streams.values(), *self._commands.values(), self._conditions):
             seen.types = topics.get(seen.name, ())
             seen.publishers = self._ends(self._node.get_publishers_info_by_topic(seen.name))
             seen.subscribers = self._ends(self._node.get_subscriptions_info_by_topic(seen.name))
-        return Seen(seconds, self._streams, self._commands, self._conditions, topics, transport(), "/clock" in topics)
+        heard = (seconds, self._streams, self._commands, self._conditions)
+        return Seen(*heard, topics, transport(), "/clock" in topics, ended_ns)
 
     def _all_published(self) -> bool:
         return all(self._published(seen.name) for seen in self._streams.values())
