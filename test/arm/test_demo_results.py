@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trace_memory_ros.arm.demo.acceptance import criteria
+from trace_memory_ros.arm.demo.acceptance import chance, criteria
+from trace_memory_ros.arm.demo.console import episode_line
 from trace_memory_ros.arm.demo.results import Cell, DemoResult, Mode
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.measure.summary import read_summary, write_summary
@@ -37,6 +38,19 @@ def test_an_undecided_episode_is_a_failure(made: SimpleNamespace) -> None:
     cell = Cell((made.episode(branch=0), made.episode(branch=-1)))
     assert cell.branch_success == 0.5
     assert cell.undecided == 1
+
+
+@pytest.mark.parametrize(("task", "cues"), [("colour", 2), ("cups", 3), ("match", 5), ("count", 6), ("put_back", 6)])
+def test_a_guess_is_right_once_in_as_many_episodes_as_there_are_cues(task: str, cues: int) -> None:
+    assert chance(task) == 1 / cues
+
+
+def test_cue_and_branch_are_told_in_the_tasks_words(made: SimpleNamespace) -> None:
+    assert "cue middle, went right: WRONG" in episode_line(made.episode("cups", cue=1, branch=2))
+    put_back = replace(made.episode("put_back", cue=3, branch=1), success=True)
+    assert "cue middle, right, left, went middle first: right" in episode_line(put_back)
+    undecided = made.episode("count", cue=1, branch=-1)
+    assert "cue press, press, pass, pass, pass, pass, went none: WRONG" in episode_line(undecided)
 
 
 def test_real_time_and_paused_episodes_stay_out_of_the_plain_cell(made: SimpleNamespace) -> None:

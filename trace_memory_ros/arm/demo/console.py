@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from functools import partial
 from types import TracebackType
 
 from rich.box import SIMPLE_HEAD
@@ -15,7 +14,7 @@ from rich.table import Table
 
 from trace_memory_ros.arm.demo.acceptance import Criterion
 from trace_memory_ros.arm.demo.plan import CellPlan
-from trace_memory_ros.arm.demo.results import Cell, DemoResult, EpisodeResult, Mode, branch_name
+from trace_memory_ros.arm.demo.results import Cell, DemoResult, EpisodeResult, Mode, cue_name, went
 
 STYLES = {"met": "green", "missed": "bold red", "not measured": "dim"}
 
@@ -71,9 +70,10 @@ def episode_line(result: EpisodeResult) -> str:
     """One episode in a line."""
     pause = f", pause {result.pause_s:g} s" if result.pause_s else ""
     stale = f", {result.ticks_stale} of them without fresh inputs" if result.ticks_stale else ""
-    verdict, name = "right" if result.success else "WRONG", partial(branch_name, result.task)
+    verdict = "right" if result.success else "WRONG"
     return (
-        f"seed {result.seed}{pause}, cue {name(result.cue)}, went {name(result.branch)}: {verdict}; "
+        f"seed {result.seed}{pause}, cue {cue_name(result.task, result.cue)}, "
+        f"went {went(result.task, result.branch)}: {verdict}; "
         f"{result.duration_s:.1f} s simulated in {result.wall_s:.1f} s, "
         f"{result.ticks_published} of {result.ticks_expected} ticks{stale}, {result.write_count} writes"
     )

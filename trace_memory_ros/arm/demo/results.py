@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.measure.statistics import Interval, bootstrap_interval, percentiles, wilson_interval
 
@@ -27,12 +28,25 @@ def branch_name(task: str, branch: int) -> str:
     return words[branch] if branch in range(len(words)) else "none"
 
 
+def cue_name(task: str, cue: int) -> str:
+    """What a cue calls for, in the task's words: `left`, or `left, right, middle` where there are several decisions."""
+    words = task_of(task).words
+    return ", ".join(words[answer] for answer in Scenario(task, 0, cue).answers)
+
+
+def went(task: str, branch: int) -> str:
+    """Where the arm went, `none` where it took no branch; of several decisions the first is told."""
+    several = branch >= 0 and len(Scenario(task, 0, 0).answers) > 1
+    return f"{branch_name(task, branch)}{' first' if several else ''}"
+
+
 @dataclass(frozen=True)
 class EpisodeResult:
     """One closed-loop episode.
 
-    cue, branch: 0 left, 1 right; branch -1 where none was taken. progress: TRACE eq. 10, 0..1. duration_s, pause_s:
-    simulated. ticks_published: distinct conditions received. write_rate_hz: writes per second of stream time.
+    cue: of the scenario, which `cue_name` tells. branch: the first answer, -1 where none was taken. progress: TRACE
+    eq. 10, 0..1. duration_s, pause_s: simulated. ticks_published: distinct conditions received. write_rate_hz: writes
+    per second of stream time.
     """
 
     task: str

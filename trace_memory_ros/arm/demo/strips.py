@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_memory_ros.arm.demo.results import DemoResult, Frame, IllustratedEpisode, branch_name
+from trace_memory_ros.arm.demo.results import DemoResult, Frame, IllustratedEpisode, cue_name, went
 from trace_memory_ros.arm.sim.tasks.table import task_of
 
 _COMMON = (
@@ -81,7 +81,7 @@ def _recorded(task: str, cue: int, result: DemoResult) -> dict[str, IllustratedE
 def _row(task: str, cue: int, recorded: dict[str, IllustratedEpisode], memories: tuple[str, ...]) -> Row:
     first = next(recorded[memory] for memory in memories if memory in recorded)
     shared = [_picture(first.frame(moment)) for moment, _ in _COMMON]
-    return Row(branch_name(task, cue), shared + [_end(recorded.get(memory)) for memory in memories])
+    return Row(cue_name(task, cue), shared + [_end(recorded.get(memory)) for memory in memories])
 
 
 def _end(recording: IllustratedEpisode | None) -> Picture:
@@ -89,8 +89,8 @@ def _end(recording: IllustratedEpisode | None) -> Picture:
         return Picture(None, missing="")
     episode = recording.episode
     word, mark = ("right", "✓") if episode.success else ("wrong", "✗")
-    went = "no branch" if episode.branch < 0 else f"went {branch_name(episode.task, episode.branch)}"
-    return _picture(recording.frame("end"))._replace(word=word, note=f"{mark} {went}")
+    where = "no branch" if episode.branch < 0 else f"went {went(episode.task, episode.branch)}"
+    return _picture(recording.frame("end"))._replace(word=word, note=f"{mark} {where}")
 
 
 def _picture(frame: Frame | None) -> Picture:
