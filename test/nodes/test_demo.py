@@ -94,6 +94,11 @@ def test_pauses_prove_the_first_memory_and_show_the_others(shelf: Path, changed:
         assert sum(e.scenario.cue for e in paused) * 2 == len(paused)
 
 
+def test_without_a_pause_no_episode_is_counted_twice(shelf: Path) -> None:
+    for cell in lockstep_cells(options(shelf, episodes=20, pause_s=0.0)):
+        assert len({episode.scenario for episode in cell.episodes}) == len(cell.episodes) == 20
+
+
 def test_real_time_is_run_with_the_first_memory_on_seeds_of_its_own(shelf: Path) -> None:
     cells = realtime_cells(options(shelf, realtime_s=80.0))
     assert [(cell.task, cell.memory, len(cell.episodes)) for cell in cells] == [
@@ -121,6 +126,7 @@ def test_a_missing_checkpoint_names_the_command_that_trains_it(shelf: Path) -> N
         ({"tasks": ("laundry",)}, "task 'laundry' is unknown"),
         ({"memories": ("gru", "gru")}, "memories = gru, gru"),
         ({"episodes": 0, "pause_episodes": 0, "realtime_s": 0.0}, "nothing to run"),
+        ({"pause_episodes": 2, "pause_s": 0.0}, "2 pause episodes with a pause of 0 s"),
     ],
 )
 def test_bad_options_are_named(shelf: Path, changed: dict, named: str) -> None:

@@ -29,10 +29,10 @@ class DemoOptions:
     of a task with more than two need for that.
 
     pause_episodes: with the inserted pause, per task and memory; None: 2 of the first memory, or from 10 episodes on as
-    many as `episodes`, and 4 of the others. realtime_s: about how long the simulator runs on the wall clock, with the
-    first memory; 0 for not at all. jobs: cells run at once, 0 to decide by the cores. weights: folder of
-    `<task>_<memory>` checkpoints instead of the shipped ones. policy: its family. Raises ValueError naming value and
-    remedy.
+    many as `episodes`, and 4 of the others, and none at all where pause_s is 0. realtime_s: about how long the
+    simulator runs on the wall clock, with the first memory; 0 for not at all. jobs: cells run at once, 0 to decide by
+    the cores. weights: folder of `<task>_<memory>` checkpoints instead of the shipped ones. policy: its family. Raises
+    ValueError naming value and remedy.
     """
 
     tasks: tuple[str, ...] = ONE_CUE_TASKS
@@ -62,6 +62,10 @@ class DemoOptions:
             raise ValueError(
                 f"pause {self.pause_s} s, real time {self.realtime_s} s, jobs {self.jobs}: must not be negative"
             )
+        if self.pause_episodes and not self.pause_s:
+            raise ValueError(
+                f"{self.pause_episodes} pause episodes with a pause of 0 s would be the plain ones again: give a pause"
+            )
         if not self.episodes and not self.pause_episodes and not self.realtime_s:
             raise ValueError("no episodes, no pause episodes and no real time: nothing to run")
 
@@ -72,6 +76,8 @@ class DemoOptions:
 
     def paused_episodes(self, memory: str) -> int:
         """Episodes with the inserted pause, per task."""
+        if not self.pause_s:
+            return 0
         if self.pause_episodes is not None:
             return self.pause_episodes
         thorough = self.episodes >= THOROUGH_EPISODES
