@@ -141,3 +141,19 @@ def test_the_task_is_told_to_people():
     assert of(drawn(shown.picture(0.0)), "cue")
     shown.on_episode(EpisodeStatus(task="colour", phase=EpisodeStatus.FINISHED, cue=1, branch=0, success=False))
     assert "cue was right, arm went left: wrong choice" in words(drawn(shown.picture(0.0)))
+
+
+@pytest.mark.parametrize(
+    ("task", "told", "line"),
+    [
+        ("cups", {"phase": EpisodeStatus.RUNNING, "cue": 1, "branch": 1}, "was middle, arm went middle: right choice"),
+        ("put_back", {"phase": EpisodeStatus.RUNNING, "cue": 3, "branch": 1}, "cue was 3, arm went 1"),
+        ("put_back", {"phase": EpisodeStatus.FINISHED, "cue": 3, "branch": 1, "success": True}, "went 1: right choice"),
+        ("count", {"phase": EpisodeStatus.FINISHED, "cue": 0, "branch": 0}, "cue was 0, arm went 0: wrong choice"),
+    ],
+)
+def test_an_answer_is_judged_as_its_task_does(task, told, line):
+    shown = scene()
+    shown.on_episode(EpisodeStatus(task=task, **told))
+    shown.on_diagnostics(diagnostics(0), 0.0)
+    assert any(line == said[-len(line) :] for said in words(drawn(shown.picture(0.0))).splitlines())

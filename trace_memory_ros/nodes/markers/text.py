@@ -26,7 +26,11 @@ LINE = 0.07
 FAULTS_SHOWN = 2
 """Further ones are counted."""
 FAULT_COLUMNS = 38
-_SIDES = {0: "left", 1: "right"}
+_WORDS = {
+    **dict.fromkeys(("origin", "colour", "when", "small_colour", "glyph"), ("left", "right")),
+    "cups": ("left", "middle", "right"),
+}
+"""Of tasks with one decision whose cue is its answer; a status says no words, so others are told by number."""
 
 
 def shortened(text: str, length: int) -> str:
@@ -62,14 +66,24 @@ def episode_line(episode: EpisodeStatus | None) -> str:
     """The task as its simulator reports it, for people: the memory never sees this."""
     if episode is None or episode.phase == EpisodeStatus.IDLE:
         return ""
-    cue = _SIDES.get(episode.cue, str(episode.cue))
+    words = _WORDS.get(episode.task, ())
+    cue = _word(words, episode.cue)
     line = f"task '{episode.task}': cue was {cue}"
     if episode.cue_visible:
         line = f"task '{episode.task}': cue {cue}, in view"
     if episode.branch < 0:
         return f"{line}, not decided yet"
-    outcome = "right choice" if episode.branch == episode.cue else "wrong choice"
-    return f"{line}, arm went {_SIDES.get(episode.branch, str(episode.branch))}: {outcome}"
+    line = f"{line}, arm went {_word(words, episode.branch)}"
+    over = episode.phase == EpisodeStatus.FINISHED
+    # Where there are several decisions the first says nothing of the others, and is no cue's number.
+    if not words and not over:
+        return line
+    right = episode.branch == episode.cue if words else episode.success
+    return f"{line}: {'right' if right else 'wrong'} choice"
+
+
+def _word(words: Sequence[str], number: int) -> str:
+    return words[number] if number in range(len(words)) else str(number)
 
 
 def draw_figures(painter: Painter, message: MemoryDiagnostics, writes_missed: int) -> None:
