@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -178,6 +179,10 @@ def test_what_cannot_be_played_is_said(bag: Path, tmp_path: Path) -> None:
     log, _ = unknown.communicate(timeout=PATIENCE_S)
     assert unknown.returncode == 1
     assert "has no topic /nowhere" in log
+    unheard = start(bag, "--topics", "/player/image", "--remap", "/player/joints:=/renamed")
+    log, _ = unheard.communicate(timeout=PATIENCE_S)
+    assert unheard.returncode == 1
+    assert "--remap of /player/joints, which is not played" in log
 
 
 def test_bad_options_are_refused() -> None:
@@ -186,3 +191,18 @@ def test_bad_options_are_refused() -> None:
     with pytest.raises(SystemExit):
         player.parse(["bag", "--remap", "a:b"])
     assert player.parse(["bag", "--rate", "0"])[1].rate == 0
+
+
+def test_names_without_a_slash_are_renamed_as_they_are_played() -> None:
+    _, options = player.parse(["bag", "--topics", "player/image", "--remap", "player/image:=/renamed"])
+    assert options.topics == ("/player/image",)
+    assert options.remap == {"/player/image": "/renamed"}
+
+
+def test_a_player_that_waits_for_listeners_ends_when_it_is_interrupted(bag: Path, client: NodeClient) -> None:
+    process = start(bag, "--topics", "/player/image", "--wait-s", "600")
+    assert client.spin_until(lambda: client.node.count_publishers("/player/image") > 0, PATIENCE_S)
+    process.send_signal(signal.SIGINT)
+    log, _ = process.communicate(timeout=PATIENCE_S)
+    assert "Traceback" not in log, log
+    assert process.returncode == 0, log

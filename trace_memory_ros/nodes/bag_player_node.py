@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,10 @@ class BagPlayer:
                 f"nothing of {reader.path} is to be played: give --checkpoint for what its memory observes, or "
                 f"--topics of {', '.join(reader.topics)}"
             )
+        if idle := [name for name in options.remap or {} if name not in options.topics]:
+            raise ValueError(
+                f"--remap of {', '.join(idle)}, which is not played: give an OLD of {', '.join(options.topics)}"
+            )
         for name in options.topics:
             info = reader.topics[name]
             if of_another_version(info.type_name, info.definition):
@@ -101,10 +106,10 @@ class BagPlayer:
         """Topics that nobody subscribes to."""
         return [p.topic_name for p in self.publishers.values() if not p.get_subscription_count()]
 
-    def wait_for_listeners(self) -> list[str]:
-        """Wait until every topic is listened to, at most `wait_s`; returns those that are not."""
+    def wait_for_listeners(self, running: Callable[[], bool] = lambda: True) -> list[str]:
+        """Wait until every topic is listened to, at most `wait_s` and while `running()`; returns those that are not."""
         deadline = time.monotonic() + self._options.wait_s
-        while self.unheard() and time.monotonic() < deadline:
+        while self.unheard() and time.monotonic() < deadline and running():
             time.sleep(0.05)
         return self.unheard()
 
@@ -177,7 +182,8 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
     parser.add_argument("--wait-s", type=float, default=0.0, help="wait at most so long for listeners to every topic")
     parser.add_argument("--loop", action="store_true", help="begin again at the end")
     parsed = parser.parse_args(arguments)
-    remap = dict(rule.split(":=", 1) for rule in parsed.remap if ":=" in rule)
+    rules = (rule.split(":=", 1) for rule in parsed.remap if ":=" in rule)
+    remap = {absolute(old): new for old, new in rules}
     wrong = [rule for rule in parsed.remap if ":=" not in rule]
     if wrong:
         parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW")
@@ -186,26 +192,26 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
     return parsed.bag, PlayOptions(parsed.rate, topics, remap, parsed.wait_s, parsed.loop)
 
 
-def play(node: Node, bag: Path, options: PlayOptions) -> None:
-    """Play a bag until its end or until rclpy is shut down. Raises ValueError naming what is wrong."""
+def play(node: Node, bag: Path, options: PlayOptions, running: Callable[[], bool]) -> None:
+    """Play a bag until its end or until `running()` is false. Raises ValueError naming what is wrong."""
     logger = node.get_logger()
     with BagReader(bag) as reader:
         player = BagPlayer(node, reader, options)
         for topic, reason in player.left_out.items():
             logger.warning(f"{topic} is left out: {reason}")
-        unheard = player.wait_for_listeners()
+        unheard = player.wait_for_listeners(running)
         if unheard:
             logger.warning(f"nobody listens to {', '.join(unheard)}")
         logger.info(f"playing {len(player.publishers)} topics of {bag}")
         while True:
-            played = player.play(rclpy.ok)
+            played = player.play(running)
             text = f"{played.messages} messages, {played.bag_s:.1f} s of bag in {played.wall_s:.1f} s"
             logger.info(text)
             if played.late_s > _BEHIND_S:
                 logger.warning(f"messages were up to {played.late_s:.2f} s late: play at a lower rate")
-            if not options.loop or not rclpy.ok():
+            if not options.loop or not running():
                 break
-        if rclpy.ok():
+        if running():
             player.drain()
         for fault in reader.faults:
             logger.warning(str(fault))
@@ -222,12 +228,14 @@ def main(args: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     rclpy.init(args=["bag_player_node", *given[ours:]], signal_handler_options=SignalHandlerOptions.NO)
+    # Not a shutdown: it would take the publishers away from what is using them.
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: rclpy.try_shutdown())
-    parent.watch(rclpy.try_shutdown)
+        signal.signal(number, lambda *_: stopped.set())
+    parent.watch(stopped.set)
     node = rclpy.create_node("bag_player_node")
     try:
-        play(node, bag, options)
+        play(node, bag, options, lambda: not stopped.is_set())
     except (ValueError, OSError) as error:
         node.get_logger().error(str(error))
         return 1
