@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +67,17 @@ def test_a_released_id_can_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> No
     first.release()
     first.release()
     assert DomainClaim().id == 9
+
+
+def test_another_user_can_ask_for_a_lock_whatever_the_umask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(domains, "DOMAINS", [9])
+    before = os.umask(0o077)
+    try:
+        with DomainClaim():
+            (lock,) = (tmp_path / "trace_memory_ros_domains").iterdir()
+            assert stat.S_IMODE(lock.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
 
 
 def test_this_run_holds_the_id_that_its_nodes_use() -> None:

@@ -57,6 +57,8 @@ def _locked(path: Path) -> int | None:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with suppress(PermissionError):  # another user's, made at this moment
+            os.fchmod(file, 0o644)  # for every user, whatever this one's umask says
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
