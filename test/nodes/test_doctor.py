@@ -144,6 +144,9 @@ def test_clocks_controllers_and_doubles_are_judged() -> None:
     ends = [Endpoint("/policy_node", TRAJECTORY), Endpoint("/teleop", TRAJECTORY)]
     (row,) = wrong(replace(well, commands={"command": replace(well.commands["command"], publishers=ends)}))
     assert "2 nodes command it: /policy_node, /teleop" in row.found
+    for end, count in ((ends[1], 1), (ends[0], 0), (Endpoint("/left/policy_node", TRAJECTORY), 0)):
+        rows = wrong(replace(well, commands={"command": replace(well.commands["command"], publishers=[end])}))
+        assert [(row.level, row.found) for row in rows] == [(Level.WARN, "/teleop commands it")] * count
     twice = TopicSeen("/memory/condition", publishers=[Endpoint("/a", "x"), Endpoint("/b", "x")])
     assert "2 nodes publish" in wrong(replace(well, conditions=twice))[0].found
     deaf = replace(well.streams["overhead"], publishers=[Endpoint("/d", CONFIG.cameras[0].message_type, False)])

@@ -19,6 +19,7 @@ AHEAD_MS = 50.0
 LOST_SHARE = 0.05
 """A busy machine loses a message now and then; a driver without room loses most."""
 SHOWN_FAULTS = 2
+POLICY_NODE = "/policy_node"
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,10 @@ def _command(topic: TopicSeen, needed: str) -> Iterator[Row]:
     if len(nodes) > 1:
         yield Row(part, Level.ERROR, f"{len(nodes)} nodes command it: {', '.join(nodes)}",
                   "end all but one: an arm obeys whoever spoke last")  # fmt: skip
+    elif nodes and not nodes[0].endswith(POLICY_NODE):
+        yield Row(part, Level.WARN, f"{nodes[0]} commands it",
+                  "end it before policy_node is to command, which sends nothing beside another node unless that was "
+                  "there when ~/enable was called")  # fmt: skip
 
 
 def _memory(topic: TopicSeen) -> Row:
