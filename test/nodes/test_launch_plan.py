@@ -163,6 +163,8 @@ def test_streams_are_renamed_by_the_checkpoints_names(model: str, tmp_path: Path
         ("{command: /x}", "stream 'command' is none"),
         ("{commands: {overhead: /x}}", "command 'overhead' is none"),
         ("{overhead: 3}", "3 is no topic"),
+        ("{overhead: /top, left_wrist: /top}", "cameras 'overhead' and 'left_wrist' have one topic"),
+        ("{overhead: camera/left_wrist/image_raw}", "cameras 'overhead' and 'left_wrist' have one topic"),
         ("{overhead: /a b}", "is no topic"),
         ("[overhead]", "cannot be read"),
         ("{overhead: [}", "cannot be read"),

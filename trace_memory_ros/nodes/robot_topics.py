@@ -47,7 +47,8 @@ class RobotTopics:
 
     def remaps(self, text: str) -> Remaps:
         """(topic in the checkpoint, topic on this robot) of a YAML file, or of YAML text: {STREAM: TOPIC, commands:
-        {COMMAND: TOPIC}}. Raises ConfigError for a name that the checkpoint has not, and for two topics of one.
+        {COMMAND: TOPIC}}. Raises ConfigError for a name that the checkpoint has not, for two topics of one, and for one
+        topic of two cameras or commands.
         """
         given, where = _read(text)
         commands = given.pop(COMMANDS, {}) if isinstance(given.get(COMMANDS, {}), Mapping) else {}
@@ -63,18 +64,22 @@ class RobotTopics:
                         f"{where}: {kind} {name!r}: what the checkpoint has on {known[name]!r} is given two topics, "
                         f"{found[known[name]]} and {topic}: give it one"
                     )
-        self._check_commands(found, where)
+        cameras = {camera.topic: camera.name for camera in self.observation.cameras}
+        _check_apart("cameras", cameras, found, where)
+        _check_apart("commands", {topic: name for name, topic in self.commands.items()}, found, where)
         return tuple(found.items())
-
-    def _check_commands(self, found: Mapping[str, str], where: str) -> None:
-        taken: dict[str, str] = {}
-        for name, topic in self.commands.items():
-            other = taken.setdefault(found.get(topic, topic), name)
-            if other != name:
-                raise ConfigError(f"{where}: commands {other!r} and {name!r} have one topic: each needs its own")
 
     def _all(self) -> str:
         return f"streams {', '.join(self.streams)}; {COMMANDS} {', '.join(self.commands)}"
+
+
+def _check_apart(kind: str, names: Mapping[str, str], found: Mapping[str, str], where: str) -> None:
+    """Raise ConfigError where two topics of the checkpoint are one on this robot. names: by the checkpoint's topics."""
+    taken: dict[str, str] = {}
+    for topic, name in names.items():
+        other = taken.setdefault(found.get(topic, topic), name)
+        if other != name:
+            raise ConfigError(f"{where}: {kind} {other!r} and {name!r} have one topic: each needs its own")
 
 
 def command_topics(actions: ActionConfig | None) -> dict[str, str]:
