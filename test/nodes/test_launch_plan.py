@@ -169,6 +169,7 @@ def test_streams_are_renamed_by_the_checkpoints_names(model: str, tmp_path: Path
         ("[overhead]", "cannot be read"),
         ("{overhead: [}", "cannot be read"),
         ("nowhere.yaml", "cannot be read"),
+        ("~nobody_of_that_name/streams.yaml", "streams = ~nobody_of_that_name/streams.yaml: cannot be read"),
     ],
 )
 def test_streams_that_cannot_be_renamed_are_named(streams: str, words: str) -> None:

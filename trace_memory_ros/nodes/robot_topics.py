@@ -92,12 +92,12 @@ def command_topics(actions: ActionConfig | None) -> dict[str, str]:
 
 def _read(text: str) -> tuple[dict[str, Any], str]:
     """What `streams` says, and what errors call it."""
-    file = Path(text).expanduser() if text and "\n" not in text and ":" not in text else None
     where = f"streams = {text}"
     try:
+        file = Path(text).expanduser() if text and "\n" not in text and ":" not in text else None
         content = file.read_text(encoding="utf-8") if file else text
         given = yaml.safe_load(content) if content.strip() else {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, RuntimeError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{where}: cannot be read: {error}; give a YAML file or {{STREAM: TOPIC}}") from error
     if given is None:
         return {}, where
