@@ -15,6 +15,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from trace_memory_ros.arm.nodes.arm_sim_node import ArmSimNode
 from trace_memory_ros.arm.sim.names import ACTION_NAMES, CAMERA_NAMES
+from trace_memory_ros.msg import EpisodeStatus
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.conversion import stamp_ns
 
@@ -56,6 +57,19 @@ def test_a_lock_step_episode_does_not_wait_for_the_wall_clock_to_reach_its_stamp
     assert stamp_ns(images[0].header.stamp) > time.time_ns()
     for node in (sim, listener):
         node.destroy_node()
+
+
+def test_an_episode_on_the_wall_clock_says_when_it_begins(ros: SingleThreadedExecutor) -> None:
+    sim = ArmSimNode()
+    sim.trigger_configure()
+    sim.trigger_activate()
+    assert "begins in" not in sim._start()
+    sim._end(EpisodeStatus.IDLE)
+    sim._last_stamp_ns = time.time_ns() + HOUR_NS
+    told = sim._start()
+    sim.stop()
+    assert "; begins in 3600 s" in told or "; begins in 3599 s" in told
+    sim.destroy_node()
 
 
 def test_a_command_for_a_time_that_is_over_is_refused_and_the_simulator_goes_on(ros: SingleThreadedExecutor) -> None:

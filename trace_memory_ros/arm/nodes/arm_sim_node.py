@@ -178,6 +178,9 @@ class ArmSimNode(ManagedNode):
         text = (
             f"episode {self._episode.number}: {scenario.task} seed {scenario.seed} cue {scenario.cue}, {settings.mode}"
         )
+        ahead_s = (base_ns - time.time_ns()) / SECOND_NS
+        if settings.mode == "realtime" and ahead_s > PERIOD_S:
+            text += f"; begins in {ahead_s:.0f} s, when the wall clock comes to the end of the episode before"
         self.get_logger().info(text)
         return text
 
