@@ -1,14 +1,17 @@
 """A recorded episode's evidence: whole where everything is there, and with reasons where something is not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from evidence.recorded_examples import BRANCH, TICKS, evaluate_episodes, recorded
 from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.episode import BagEpisode
+from trace_memory_ros.evidence.decision import ChunkHead
 from trace_memory_ros.evidence.evaluator import (
     NO_BRANCH,
     EpisodeEvaluator,
@@ -18,7 +21,8 @@ from trace_memory_ros.evidence.evaluator import (
 from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
 from trace_memory_ros.evidence.history.transforms import transforms
 from trace_memory_ros.evidence.results import EpisodeEvidence
-from trace_memory_ros.observation.frames import at
+from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.observation.frames import Frames, at
 from trace_memory_ros.runtime.clock import PathLength
 
 CLOCK = PathLength(0.8, 0.3)
@@ -131,6 +135,24 @@ def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: 
     (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], made)
     assert blind.branches == ()
     assert blind.reasons["branches"] == f"the observation at the branch, tick {BRANCH}, cannot be used"
+
+
+def test_a_policy_is_given_cameras_of_unlike_sizes_at_its_own(tmp_path: Path) -> None:
+    arm = default_arm()
+    first = replace(arm.cameras[0], image_px=96)
+    tiny_checkpoint(tmp_path, observation=replace(arm, cameras=(first, *arm.cameras[1:])), clock=CLOCK)
+    made = EpisodeEvaluator(tmp_path)
+
+    def larger(episode: BagEpisode) -> BagEpisode:
+        doubled = episode.images[first.name][:].repeat(2, axis=1).repeat(2, axis=2)
+        return replace(episode, images={**episode.images, first.name: Frames.of(doubled)})
+
+    one = evaluate_episodes(list(map(larger, pair())), made)[0]
+    assert one.branches[0].decision in ("left", "right")
+    assert isinstance(made.head, ChunkHead)
+    # What was doubled is the same again at the policy's side.
+    seen, small = (made.head.seen(images, BRANCH) for images in (larger(pair()[0]).images, pair()[0].images))
+    assert np.array_equal(seen, small)
 
 
 def test_a_memory_without_signatures_says_what_transforms_can_reach(tmp_path: Path) -> None:

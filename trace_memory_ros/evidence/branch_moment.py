@@ -43,8 +43,8 @@ class BranchMoment:
     """Everything of a branch that is the same whichever history was scanned.
 
     ticks, stamps_ns: `(U,)` the episode's usable ticks up to the branch, which is the last; history: what they held;
-    images: `(C, P, P, 3)` uint8 at the branch. head, references: the policy and the labels' actions, or why there are
-    none.
+    images: the policy's, `(C, P, P, 3)` uint8, at the branch. head, references: the policy and the labels' actions, or
+    why there are none.
     """
 
     label: str | None

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from trace_memory_ros.memory.base import Readout
+from trace_memory_ros.observation.frames import Cameras
+from trace_memory_ros.observation.images import shrunk
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.policies.module import ChunkModule
 from trace_memory_ros.policies.references import Chunk
@@ -46,6 +48,11 @@ class ChunkHead:
     def horizon(self) -> int:
         """H: ticks in a chunk."""
         return int(self.policy.config.chunk)
+
+    def seen(self, images: Cameras, tick: int) -> NDArray[np.uint8]:
+        """An episode's images at a tick as the policy is given them live: its cameras, at its side, `(C, P, P, 3)`."""
+        config = self.policy.config
+        return np.stack([shrunk(images[name][tick], config.image_px) for name in config.cameras])
 
     @torch.inference_mode()
     def chunks(self, images: NDArray[np.uint8], state: NDArray[np.float64], readout: Readout) -> Chunk:

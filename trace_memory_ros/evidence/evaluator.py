@@ -35,12 +35,14 @@ from trace_memory_ros.evidence.results import (
     StabilityEvidence,
     TransformEvidence,
 )
-from trace_memory_ros.observation.frames import at, stacked
+from trace_memory_ros.observation.frames import at
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
 NO_BRANCH = "the recording has no branch annotation"
+NO_IMAGES = np.zeros((0, 0, 0, 3), dtype=np.uint8)
+"""What no policy is given."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ class EpisodeEvaluator:
                     ticks=ticks[:count],
                     stamps_ns=episode.stamps_ns[ticks[:count]],
                     history=History(whole.contents[:count], whole.states[:count]),
-                    images=stacked(episode.images, branch.tick),
+                    images=NO_IMAGES if isinstance(self.head, str) else self.head.seen(episode.images, branch.tick),
                     scanner=self.scanner,
                     head=self.head,
                     references=references.without(episode.name),
