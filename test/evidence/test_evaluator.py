@@ -10,6 +10,7 @@ import torch
 from evidence.recorded_examples import BRANCH, TICKS, evaluate_episodes, recorded
 from fixtures import tiny_checkpoint
 
+from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence.decision import ChunkHead
 from trace_memory_ros.evidence.evaluator import (
@@ -135,6 +136,16 @@ def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: 
     (blind,) = evaluate_episodes([recorded(unusable=(BRANCH,))], made)
     assert blind.branches == ()
     assert blind.reasons["branches"] == f"the observation at the branch, tick {BRANCH}, cannot be used"
+
+
+def test_a_decision_before_which_nothing_lies_so_early_is_not_tried_without_it(tmp_path: Path) -> None:
+    made = evaluator(tmp_path)
+    # 2 s are 20 ticks: the second branch has one before them, the first has none.
+    for tick, tried in ((20, False), (21, True)):
+        early = [replace(episode, branches=(Branch(tick, episode.branches[0].label),)) for episode in pair()]
+        (attribution,) = evaluate_episodes(early, made)[0].attributions
+        assert (attribution.earlier is not None) is tried
+        assert ("2 s before" in attribution.reasons.get("earlier", "")) is not tried
 
 
 def test_a_policy_is_given_cameras_of_unlike_sizes_at_its_own(tmp_path: Path) -> None:

@@ -151,12 +151,19 @@ def test_an_obstacle_is_named() -> None:
         )
         for e in made.episodes
     )
+    early = tuple(
+        replace(
+            e, attributions=tuple(replace(a, earlier=None, reasons={"earlier": "no tick lies"}) for a in e.attributions)
+        )
+        for e in made.episodes
+    )
     nothing = tuple(replace(e, branches=(), attributions=()) for e in made.episodes)
     for episodes, model, told in (
         ((), made.model, "all 1 bags failed"),
         (nothing, memory_only, "without a policy"),
         (nothing, made.model, "no branch frame is annotated"),
         (undecided, made.model, "only 'left'"),
+        (early, made.model, "no tick lies"),
     ):
         found = verdict(replace(made, episodes=episodes, model=model))
         assert found.answer is Answer.UNKNOWN

@@ -24,7 +24,7 @@ IGNORES_BELOW = 0.25
 """Earlier evidence is not used when surely less than this share changes, and not surely more than `USES_ABOVE`."""
 PART = 0.25
 """A moment matters by itself when it changes the action by more than this part of what all earlier ones change."""
-_DECIDING = ("attributions", "flipped", "delta_action", "writes")
+_DECIDING = ("attributions", "flipped", "delta_action", "earlier", "writes")
 """Fields whose absence leaves no decision to compare."""
 _UNKNOWN = "It cannot be told whether earlier evidence is used"
 _RIGHT_UNKNOWN = "It cannot be told whether decisions are right"

@@ -16,6 +16,7 @@ from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.policies.references import chunk_distance
 
 NO_WRITE = "no write fell before the branch"
+NO_PAST = "no tick lies more than {:g} s before the branch; a smaller --present-seconds leaves more"
 NO_SIGNATURE = "the memory takes no signature, so the path is not in it"
 
 
@@ -51,7 +52,7 @@ def attribution_evidence(
         decision=recorded.label,
         window=window,
         writes=tuple(_write(moment, *row) for row in rows),
-        reasons=_reasons(moment, recorded),
+        reasons=_reasons(moment, recorded, present_s),
         earlier=_earlier(moment, recorded, present_s),
     )
 
@@ -74,8 +75,10 @@ def _write(
     )
 
 
-def _reasons(moment: BranchMoment, recorded: BranchOutcome) -> dict[str, str]:
+def _reasons(moment: BranchMoment, recorded: BranchOutcome, present_s: float) -> dict[str, str]:
     reasons = {}
+    if not _past(moment, present_s).any():
+        reasons["earlier"] = NO_PAST.format(present_s)
     if moment.undecided:
         reasons["flipped"] = moment.undecided
     if recorded.chunk is None:
@@ -87,10 +90,20 @@ def _reasons(moment: BranchMoment, recorded: BranchOutcome) -> dict[str, str]:
     return reasons
 
 
-def _earlier(moment: BranchMoment, recorded: BranchOutcome, present_s: float) -> EarlierLeftOut:
-    """The outcome of a memory that begins `present_s` before the branch, and of one that lost half of that."""
+def _past(moment: BranchMoment, present_s: float) -> NDArray[np.bool_]:
+    """Which of the moment's ticks `(U,)` lie more than `present_s` before the branch."""
+    return np.asarray(moment.stamps_ns < moment.stamps_ns[-1] - round(present_s * 1e9))
+
+
+def _earlier(moment: BranchMoment, recorded: BranchOutcome, present_s: float) -> EarlierLeftOut | None:
+    """The outcome of a memory that begins `present_s` before the branch, and of one that lost half of that.
+
+    None where nothing lies so early: a decision that loses nothing would speak against the use of earlier evidence.
+    """
     scanned, history, memory = recorded.scanned, moment.history, moment.scanner.model.memory
-    past = moment.stamps_ns < moment.stamps_ns[-1] - round(present_s * 1e9)
+    past = _past(moment, present_s)
+    if not past.any():
+        return None
     start = int(past.sum())
     late = moment.scanner.scan(history.contents[start:], identity(history.states[start:]))
     both = _changes(moment, recorded, late.readout)[0]
