@@ -148,6 +148,13 @@ def test_a_decision_before_which_nothing_lies_so_early_is_not_tried_without_it(t
         assert ("2 s before" in attribution.reasons.get("earlier", "")) is not tried
 
 
+def test_an_episode_that_has_nothing_to_lend_takes_no_other_along(tmp_path: Path) -> None:
+    blind = recorded("right_1", 1, "right", unusable=tuple(range(BRANCH + 1)))
+    one, other = evaluate_episodes([recorded("left_0", 0, "left"), blind], evaluator(tmp_path))
+    assert "donor" in one.reasons["stability.shared_route_2"]
+    assert (len(one.branches), len(other.branches)) == (1, 0)
+
+
 def test_a_policy_is_given_cameras_of_unlike_sizes_at_its_own(tmp_path: Path) -> None:
     arm = default_arm()
     first = replace(arm.cameras[0], image_px=96)

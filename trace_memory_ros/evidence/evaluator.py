@@ -195,10 +195,11 @@ class EpisodeEvaluator:
         return tuple(found), reasons
 
     def _history_of(self, donor: BagEpisode) -> History | None:
-        """The history before another episode's first branch, by what its recording says of itself."""
-        if not donor.branches:
+        """The history before another episode's first branch, by what its recording says of itself; None for none."""
+        before = min((branch.tick + 1 for branch in donor.branches), default=0)
+        ticks = np.flatnonzero(donor.usable[:before])
+        if not len(ticks):
             return None
-        ticks = np.flatnonzero(donor.usable[: min(branch.tick for branch in donor.branches) + 1])
         return History(self.scanner.contents(at(donor.images, ticks), donor.state[ticks]), donor.state[ticks])
 
     def _chance(self, episode: str, what: str) -> np.random.Generator:
