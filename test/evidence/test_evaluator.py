@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from trace_memory_ros.evidence.evaluator import (
 from trace_memory_ros.evidence.history.comparison import CLOCK_ALONE, NO_WRITE, ONE_SLOT
 from trace_memory_ros.evidence.history.transforms import transforms
 from trace_memory_ros.evidence.results import EpisodeEvidence
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.frames import Frames, at
 from trace_memory_ros.runtime.clock import PathLength
@@ -86,6 +88,21 @@ def test_another_seed_draws_other_transforms(tmp_path: Path) -> None:
         for seed in (0, 1)
     ]
     assert [t.path_points for t in found[0]] != [t.path_points for t in found[1]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"window": 2}, "window = 2: must be odd, such as 3"),
+        ({"window": 0}, "window = 0"),
+        ({"seed": -1}, "seed = -1"),
+        ({"present_s": -1.0}, "present seconds = -1.0"),
+        ({"present_s": float("nan")}, "present seconds = nan"),
+    ],
+)
+def test_settings_out_of_range_are_refused_before_any_bag_is_read(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        EvidenceSettings(**wrong)
 
 
 def test_without_a_policy_the_memorys_own_figures_still_come(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from trace_memory_ros.evidence.results import (
     StabilityEvidence,
     TransformEvidence,
 )
+from trace_memory_ros.files.strict import ConfigError, require_int, require_positive
 from trace_memory_ros.observation.frames import at
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
@@ -49,14 +50,21 @@ NO_IMAGES = np.zeros((0, 0, 0, 3), dtype=np.uint8)
 class EvidenceSettings:
     """What is asked of every episode.
 
-    seed: of everything that is drawn. window: writes in a moment, an odd number. present_s: what came longer before a
-    decision is earlier evidence. strength: of the transforms.
+    seed: of everything that is drawn. window: writes in a moment, an odd number, which has a middle. present_s: what
+    came longer before a decision is earlier evidence. strength: of the transforms. Raises ConfigError.
     """
 
     seed: int = 0
     window: int = 3
     present_s: float = 2.0
     strength: TransformStrength = field(default_factory=TransformStrength)
+
+    def __post_init__(self) -> None:
+        require_int(self.seed, "seed", 0)
+        require_int(self.window, "window", 1)
+        if self.window % 2 == 0:
+            raise ConfigError(f"window = {self.window}: must be odd, such as {self.window + 1}")
+        require_positive(self.present_s, "present seconds", zero=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping."""
