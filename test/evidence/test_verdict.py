@@ -97,6 +97,18 @@ def test_one_label_alone_is_no_feat() -> None:
     assert verdict(of(20, 20)).rightness.answer is Accuracy.CHANCE
 
 
+def test_of_several_decisions_in_an_episode_each_has_a_chance_of_its_own() -> None:
+    """Always the first answer of two at either of two places is half of them right, and no feat."""
+    episodes = []
+    for i in range(20):
+        parts = [decided(f"e{i}", label, always, always) for label, always in (("AB"[i % 2], "A"), ("CD"[i % 2], "C"))]
+        episodes.append(replace(parts[0], branches=(*parts[0].branches, *parts[1].branches)))
+    found = verdict(replace(evaluation(), episodes=tuple(episodes))).rightness
+    assert (found.right, found.decisions, found.most_frequent) == (20, 40, 20)
+    assert found.answer is Accuracy.CHANCE
+    assert "0.50 by always taking the most frequent branch of each place" in found.sentence
+
+
 def test_the_details_say_what_the_past_is_worth_and_which_moment_matters() -> None:
     assert verdict(of(20, 20)).details == (
         (

@@ -12,7 +12,13 @@ from enum import Enum
 from statistics import median
 from typing import Any
 
-from trace_memory_ros.evidence.results import AttributionEvidence, EarlierLeftOut, Evaluation, WriteAttribution
+from trace_memory_ros.evidence.results import (
+    AttributionEvidence,
+    BranchEvidence,
+    EarlierLeftOut,
+    Evaluation,
+    WriteAttribution,
+)
 from trace_memory_ros.measure.statistics import wilson_interval
 
 FEWEST = 20
@@ -39,7 +45,11 @@ class Answer(Enum):
 
 
 class Accuracy(Enum):
-    """How often decisions are right. Chance: always taking the branch that most of the decisions call for."""
+    """How often decisions are right.
+
+    Chance: always taking the branch that most of the decisions call for, at the first, second, ... branch of an episode
+    the most frequent one there. Knowing which decision it is takes no memory of what came before.
+    """
 
     ABOVE = "above chance"
     CHANCE = "as by chance"
@@ -51,7 +61,7 @@ class Accuracy(Enum):
 class Rightness:
     """sentence: the answer for people. right: of `decisions`, how many took the branch that is annotated.
 
-    most_frequent: how many of them the branch is right for that most episodes call for.
+    most_frequent: how many of them the branch is right for that most episodes call for there.
     """
 
     answer: Accuracy
@@ -156,14 +166,20 @@ def verdict(evaluation: Evaluation) -> Verdict:
 
 def rightness(evaluation: Evaluation) -> Rightness:
     """Whether the policy decides as annotated more often than one that always takes the most frequent branch."""
-    known = [branch for e in evaluation.episodes for branch in e.branches if branch.correct is not None]
+    places: dict[int, list[BranchEvidence]] = {}
+    for episode in evaluation.episodes:
+        for place, branch in enumerate(episode.branches):
+            if branch.correct is not None:
+                places.setdefault(place, []).append(branch)
+    known = [branch for at_place in places.values() for branch in at_place]
     if not known:
         return Rightness(Accuracy.UNKNOWN, f"{_RIGHT_UNKNOWN}: no branch has both a label and a decision.")
     count, right = len(known), sum(bool(branch.correct) for branch in known)
-    frequent = max(Counter(branch.label for branch in known).values())
+    frequent = sum(max(Counter(branch.label for branch in at_place).values()) for at_place in places.values())
     low, high = wilson_interval(right, count)
     chance = frequent / count
-    shares = f"{share_of(right, count)} are right, {chance:.2f} by always taking the most frequent branch"
+    there = " of each place" if len(places) > 1 else ""
+    shares = f"{share_of(right, count)} are right, {chance:.2f} by always taking the most frequent branch{there}"
     if count < FEWEST:
         answer, sentence = Accuracy.UNKNOWN, f"{_RIGHT_UNKNOWN}: {shares}; {_too_few(count)}"
     elif low > chance:
