@@ -88,12 +88,14 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     tensors = load(folder / "out").tensors
     assert main(arguments(folder, "--resume")) == 0
     assert "resumed joint phase at step 3 of 3" in capsys.readouterr().out
+    run = (folder / "out" / "run.yaml").read_bytes()
     assert first != ""
     again = load(folder / "out").tensors
     assert all((tensors[name] == again[name]).all() for name in tensors)
     with_other = [word if word != "3" else "5" for word in arguments(folder, "--resume")]
     assert main(with_other) == 1
     assert "written by another run" in capsys.readouterr().err
+    assert (folder / "out" / "run.yaml").read_bytes() == run
     assert main(arguments(folder, "--resume", "--split-seed", "3")) == 1
     assert "episodes.training: " in capsys.readouterr().err
     write_bags(folder / "bags", 4, recording(cameras=2))

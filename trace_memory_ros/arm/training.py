@@ -37,8 +37,6 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
         if asked.memory.chosen:
             selected = _select(args, pairs, asked, folder)
         config = asked if selected is None else of_memory(asked, selected.chosen.memory)
-        if args.group.writes:
-            config.write(folder)
         design, recipe, data = _planned(args, pairs, config)
     learned = memory_file(folder / FOLDER, config.memory.name) if selected and selected.learned else None
     how: dict[str, Any] = dict(hardware=args.hardware, group=args.group, memory_file=learned)

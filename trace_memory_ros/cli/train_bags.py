@@ -56,8 +56,6 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     plan = plans.of(taken.memory, chosen, taken.noise if folded else plans.strengths[0])
     config = prepared_config(of_memory(asked, taken.memory), plan)
     _describe(data, plan, recording)
-    if args.group.writes:
-        config.write(folder)
     learned = memory_file(folder / SELECTION, config.memory.name) if selected and selected.learned else None
     how = dict(hardware=args.hardware, group=args.group, memory_file=learned)
     fitted = fit_shown(config, plan.design, plan.recipe, plan.data, folder, args.resume, **how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,14 +130,16 @@ def fit(
     resume: bool = False,
     hardware: Hardware = CPU,
     group: Group = ALONE,
+    begins: Callable[[], None] | None = None,
 ) -> Fitted:
     """Train a design on data; every random choice follows from `seed`. Held-out episodes are looked at when it is done.
 
     start: checkpoint to take the policy from. memory_file: encoder and memory that a run of the same data and seed
     kept are taken from it, or trained and kept there. save_to: file that the training is saved to as it goes, and when
     it is asked to stop (Ctrl-C, SIGTERM); with `resume` it goes on from there, if the file is there. group: processes
-    that all call this alike, each with its share of every batch. Raises ValueError where the file was written by
-    another run, Stopped, FloatingPointError where a loss is no number, and MemoryError, all in words for people.
+    that all call this alike, each with its share of every batch. begins: called once before anything is trained, where
+    what was kept is of this run. Raises ValueError where the file was written by another run, Stopped,
+    FloatingPointError where a loss is no number, and MemoryError, all in words for people.
     """
     report = report if report is not None and group.writes else Reporter()
     keeper = Keeper(seed, recipe, save_to, group, about=_about(design, data))
@@ -145,6 +147,8 @@ def fit(
     first, joint = (Feed(hardware, group, StageTimes(hardware.wait)) for _ in range(2))
     trainer = Trainer(agent, data.training, data.validation, recipe, seed, joint, keeper)
     kept = keeper.read() if resume else None
+    if begins is not None:
+        begins()
     begun, memory = _Now(), None
     with keeper.listening() if save_to is not None else nullcontext():
         if kept is not None and kept.phase == JOINT:
@@ -196,14 +200,18 @@ def fit_shown(
     group: Group = ALONE,
     memory_file: Path | None = None,
 ) -> Fitted:
-    """Train what `config` asks for in the terminal's sight; it is kept and logged in `folder` as it goes."""
+    """Train what `config` asks for in the terminal's sight; it is kept and logged in `folder` as it goes.
+
+    `config` is written there too, unless what is to be resumed is of another run.
+    """
     start = load(config.policy.start) if config.policy.start else None
     how: dict[str, Any] = dict(start=start, memory_file=memory_file, save_to=folder / KEPT, resume=resume)
     how |= dict(hardware=hardware, group=group)
     if not group.writes:
         return fit(design, data, recipe, config.seed, **how)
     with TrainingReport(recipe) as shown, RunLog(folder, resume) as log:
-        return fit(design, data, recipe, config.seed, report=Reporters(shown, log), **how)
+        how |= dict(report=Reporters(shown, log), begins=lambda: config.write(folder))
+        return fit(design, data, recipe, config.seed, **how)
 
 
 def _learn_or_take_memory(
