@@ -93,5 +93,8 @@ def test_the_page_says_how_it_went(tmp_path: Path) -> None:
     for said in ("origin &lt;trace&gt;", "30 of 30 decisions right", "memory 1,234", "12.0 ms", "20%", "memory first"):
         assert said in words(page), said
     assert "mathdefault" not in page
+    folded = {"cross_validation": {"folds": 5, "accuracy": Accuracy.of(30, 32).to_dict()}}
+    page = str((write_page(tmp_path, "t", folded) or tmp_path).read_text(encoding="utf-8"))
+    assert "30 of 32 decisions right in 5 folds" in words(page) and "No held-out" not in words(page)
     few = write_page(tmp_path, "t", {"held_out_branch_accuracy": Accuracy.of(3, 4).to_dict()})
     assert few is not None and "too few" in words(few.read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ def write_page(folder: Path, title: str, figures: Mapping[str, Any]) -> Path | N
     page = render(
         Path(__file__).with_name("page.html"),
         title=title,
-        held_out=_accuracy(figures.get("held_out_branch_accuracy")),
+        held_out=_judged(figures),
         facts=_facts(figures),
         charts=drawn,
         titles=TITLES,
@@ -55,12 +55,19 @@ def write_page(folder: Path, title: str, figures: Mapping[str, Any]) -> Path | N
     return path
 
 
-def _accuracy(found: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Tone and words of the accuracy on episodes that nothing looked at before."""
-    if not found:
-        return "unknown", "No held-out decision could be judged."
+def _judged(figures: Mapping[str, Any]) -> tuple[str, str]:
+    """Tone and words of the accuracy on episodes that nothing looked at before; of folds where none are held out."""
+    folded = figures.get("cross_validation")
+    if folded:
+        tone, text = _accuracy(folded["accuracy"], f"in {folded['folds']} folds, each held out in turn")
+        return tone, f"{text} The memory alone was trained for each fold, and then on all episodes."
+    held = figures.get("held_out_branch_accuracy")
+    return _accuracy(held, "on held-out episodes") if held else ("unknown", "No held-out decision could be judged.")
+
+
+def _accuracy(found: Mapping[str, Any], where: str) -> tuple[str, str]:
     low, high = found["ci95"]
-    counted = f"{found['right']} of {found['count']} decisions right on held-out episodes"
+    counted = f"{found['right']} of {found['count']} decisions right {where}"
     if not found["claimed"]:
         return "unknown", f"{counted}: too few to claim anything."
     return ("met" if low > 0.5 else "missed"), f"{found['value']:.2f}: {counted} ({low:.2f} to {high:.2f})."
