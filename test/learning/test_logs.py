@@ -62,6 +62,26 @@ def test_a_log_that_goes_on_keeps_its_lines_and_a_new_one_does_not(tmp_path: Pat
     assert logs.read(tmp_path / "nowhere") == []
 
 
+def test_what_was_cut_off_costs_the_next_line_nothing(tmp_path: Path) -> None:
+    with RunLog(tmp_path) as log:
+        log.progress(line(1))
+    with (tmp_path / logs.FILE).open("a") as file:
+        file.write('{"phase": "joint", "st')
+    with RunLog(tmp_path, resume=True) as log:
+        log.progress(line(2))
+    assert [found["step"] for found in logs.read(tmp_path)] == [1, 2]
+
+
+def test_a_new_log_shows_no_curve_of_the_run_before(tmp_path: Path) -> None:
+    events = tmp_path / logs.TENSORBOARD / "events.out.tfevents.1.host.2.0"
+    events.parent.mkdir()
+    events.write_bytes(b"of the run before")
+    for resume in (True, False):
+        with RunLog(tmp_path, resume) as log:
+            log.progress(line(1))
+        assert events.exists() is resume
+
+
 def test_tensorboard_has_the_numbers_of_a_line(tmp_path: Path) -> None:
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     with RunLog(tmp_path) as log:

@@ -16,6 +16,7 @@ from trace_memory_ros.learning.report.progress import Progress, Reporter
 FILE = "progress.jsonl"
 TENSORBOARD = "tensorboard"
 """Folder of its event files."""
+EVENTS = "events.out.tfevents.*"
 
 Line = dict[str, Any]
 
@@ -28,7 +29,14 @@ class RunLog(Reporter):
 
     def __init__(self, folder: Path, resume: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            # TensorBoard shows all files of a folder as one run.
+            for old in (folder / TENSORBOARD).glob(EVENTS):
+                old.unlink()
         self._file = (folder / FILE).open("a" if resume else "w", encoding="utf-8")
+        if self._file.tell() and not (folder / FILE).read_bytes().endswith(b"\n"):
+            # A line that was cut off must not take the next one along.
+            self._file.write("\n")
         self._board = _board(folder / TENSORBOARD)
         self._begun = time.monotonic()
 
