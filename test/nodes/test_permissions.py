@@ -75,3 +75,14 @@ def test_the_shipped_policy_is_what_the_command_writes(tmp_path: Path) -> None:
         "/marker_node",
         "/operator",
     ]
+
+
+def test_a_policy_that_somebody_edited_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "security" / "policy.xml"
+    command = ["permissions", "origin_trace", "--out", str(written)]
+    assert main(command) == main(command) == 0
+    edited = written.read_text().replace("<topic>command", "<topic>my_arm/command")
+    written.write_text(edited)
+    assert main(command) == 1
+    assert "give another file by --out" in capsys.readouterr().err
+    assert written.read_text() == edited

@@ -19,7 +19,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write or print the policy."""
-    from trace_memory_ros.files import atomic
     from trace_memory_ros.nodes.permissions import permissions, policy_xml
     from trace_memory_ros.nodes.robot_topics import RobotTopics
 
@@ -29,6 +28,22 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None:
         print(text, end="")
     else:
-        atomic.write(args.out, text.encode())
+        _write(args.out, text)
         print(f"written to {args.out}")
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises OutputError where another policy lies there, which somebody may have edited, or nothing can be written."""
+    from trace_memory_ros.files import atomic, outputs
+
+    try:
+        if path.exists() and path.read_bytes() != text.encode():
+            raise outputs.OutputError(
+                f"{path} is there and is not what this command writes for these arguments: give another file by --out, "
+                "or move it away"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, text)
+    except OSError as error:
+        raise outputs.unwritable(path, error) from error
