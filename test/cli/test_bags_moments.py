@@ -37,3 +37,13 @@ def test_too_few_episodes_are_refused_with_the_remedy(tmp_path: Path, capsys: py
     config_file(tmp_path, recording())
     assert main(arguments(tmp_path)) == 1
     assert "2 episodes: moments are found by comparing at least 8; record more" in capsys.readouterr().err
+
+
+def test_an_alarm_that_is_no_share_is_refused_before_bags_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bags(tmp_path / "bags", 1, recording())
+    config_file(tmp_path, recording())
+    assert main(arguments(tmp_path, "--alarm", "5")) == 1
+    assert "alarm = 5.0: must be a share, 0 to 1" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

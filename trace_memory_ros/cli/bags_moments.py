@@ -49,7 +49,7 @@ def moments(args: argparse.Namespace) -> int:
     from trace_memory_ros.moments.page import write_page
 
     _refuse_datasets(args)
-    recording = RecordingConfig.load(args.config)
+    recording, search = RecordingConfig.load(args.config), Search(alarm=args.alarm)
     out: Path = args.out or Path("out/moments") / args.bags[0].resolve().name
     outputs.claim(out, COMMAND)
     episodes = _decode(args, recording)
@@ -58,7 +58,7 @@ def moments(args: argparse.Namespace) -> int:
     units = recording.actions.units if recording.actions is not None else ()
     least = least_spread(recording.observation.state_units), ACTION_SHARE * least_spread(units)
     eyes = None if args.eyes is None else _eyes(args.eyes, recording)
-    found = find([recorded(demo, period_ms, eyes) for demo in data.episodes], *least, Search(alarm=args.alarm))
+    found = find([recorded(demo, period_ms, eyes) for demo in data.episodes], *least, search)
     _show(found, data, units, period_ms)
     notes = [f"{name}: {reason}" for name, reason in data.left_out]
     command = f"{COMMAND} {' '.join(path.name for path in args.bags)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.strict import ConfigError, require_int
 from trace_memory_ros.moments.groups import UNCLEAR
 from trace_memory_ros.moments.kinds import Compared, Kind, Occurrence, joined, judged, kind_of
 from trace_memory_ros.moments.nearest import Library
@@ -35,13 +36,21 @@ class Search:
     rotated at random, which leaves no groups.
 
     share: of the episodes that a kind of moment occurs in, at least. rotations: random sets without groups for each
-    tick.
+    tick. Raises ConfigError.
     """
 
     alarm: float = 0.01
     share: float = 0.2
     rotations: int = 10
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alarm", "share"):
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise ConfigError(f"{name} = {value}: must be a share, 0 to 1")
+        require_int(self.rotations, "rotations", 1)
+        require_int(self.seed, "seed", 0)
 
 
 @dataclass(frozen=True)
