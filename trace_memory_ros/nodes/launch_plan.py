@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError, nearest
 from trace_memory_ros.nodes.launch_arguments import REALTIME_PRIORITY, flag, whole
 from trace_memory_ros.nodes.markers.groups import ARMS
@@ -112,10 +113,7 @@ def replay_plan(given: Mapping[str, str]) -> LaunchPlan:
 
 def _expanded(path: str) -> str:
     """`path` without ~. Raises ConfigError for the home of a user who is not there."""
-    try:
-        return str(Path(path).expanduser())
-    except RuntimeError as error:
-        raise ConfigError(f"{path}: {error} Give the whole path") from error
+    return str(opened(path))
 
 
 def _markers(model: Mapping[str, Any], given: Mapping[str, str], topics: RobotTopics, remaps: Remaps) -> NodePlan:

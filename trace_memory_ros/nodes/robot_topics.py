@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -94,10 +95,10 @@ def _read(text: str) -> tuple[dict[str, Any], str]:
     """What `streams` says, and what errors call it."""
     where = f"streams = {text}"
     try:
-        file = Path(text).expanduser() if text and "\n" not in text and ":" not in text else None
+        file = opened(text) if text and "\n" not in text and ":" not in text else None
         content = file.read_text(encoding="utf-8") if file else text
         given = yaml.safe_load(content) if content.strip() else {}
-    except (OSError, RuntimeError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ConfigError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{where}: cannot be read: {error}; give a YAML file or {{STREAM: TOPIC}}") from error
     if given is None:
         return {}, where

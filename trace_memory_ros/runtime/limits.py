@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf, isnan
-from pathlib import Path
 from typing import Any
 
 import yaml
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError, check_keys, nearest, require_positive
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.urdf import UrdfJoint, joints_of
@@ -83,7 +83,7 @@ def _of_types(actions: ActionConfig) -> list[OutputLimit]:
 
 def _of_file(actions: ActionConfig, path: str) -> dict[str, OutputLimit]:
     try:
-        data: Any = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        data: Any = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"limits_file = {path}: cannot be read: {error}; correct the path or the file") from error
     given = check_keys(data, ("limits",), ("limits",), path)["limits"]

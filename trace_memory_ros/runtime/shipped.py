@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import trace_memory_ros
+from trace_memory_ros.files.home import opened
 
 PACKAGE = "trace_memory_ros"
 
@@ -50,7 +51,7 @@ def find_checkpoint(name: str) -> Path:
         raise ValueError(
             "parameter checkpoint is empty: give a checkpoint folder, or a shipped name such as origin_trace"
         )
-    given = Path(name).expanduser()
+    given = opened(name)
     if given.is_dir():
         return given
     candidates = [folder / given.relative_to("weights") if given.parts[0] == "weights" else folder / given

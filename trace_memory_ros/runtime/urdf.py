@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import inf, isfinite
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError
 
 MOST_BYTES = 64 * 2**20
@@ -23,7 +23,7 @@ class UrdfJoint(NamedTuple):
 
 def joints_of(path: str) -> dict[str, UrdfJoint]:
     """Joints that move, by name. Raises ConfigError for what is no expanded URDF."""
-    file = Path(path).expanduser()
+    file = opened(path)
     try:
         if file.stat().st_size > MOST_BYTES:
             raise ConfigError(f"urdf = {path}: larger than {MOST_BYTES} bytes: give a URDF file")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import yaml
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_choice, require_positive, require_text
 
 TRAJECTORY = "joint_trajectory_controller"
@@ -64,7 +64,7 @@ class ControllerConfig:
 def read_controllers(path: str) -> tuple[ControllerConfig, ...]:
     """The `controllers` of a YAML file, whatever else is in it. Raises ConfigError."""
     try:
-        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        data = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"controllers_file = {path}: cannot be read: {error}; correct path or file") from error
     if not isinstance(data, dict) or not isinstance(data.get("controllers"), list) or not data["controllers"]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.nodes.memory.continuity import Keeping
 from trace_memory_ros.nodes.memory.remembering import ON_CLOCK_JUMP
 from trace_memory_ros.nodes.parameters import (
@@ -71,5 +71,5 @@ class MemoryNodeParameters:
     @property
     def keeping(self) -> Keeping:
         """Where snapshots are kept, and which are gone on from."""
-        folder = Path(self.snapshot_dir).expanduser().absolute() if self.snapshot_dir else None
+        folder = opened(self.snapshot_dir).absolute() if self.snapshot_dir else None
         return Keeping(folder, self.snapshot_period_s, self.restore_max_age_s, self.restore_max_gap_ticks)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
@@ -79,7 +79,7 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
 
 def _actions_in(path: str) -> ActionConfig:
     try:
-        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        data = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"actions_file = {path}: cannot be read: {error}; correct the path or the file") from error
     if not isinstance(data, dict) or "actions" not in data:
