@@ -54,6 +54,18 @@ def test_replay_is_bit_identical_to_live(
     assert [c.tokens.tobytes() for c in replay.live] == [c.tokens.tobytes() for c in conditions]
 
 
+@pytest.mark.parametrize("how", ["as_recorded", "reset_per_episode"])
+def test_a_runtime_that_was_used_begins_an_episode_with_an_empty_memory(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, how: str
+) -> None:
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
+    rule = RecordingConfig(runtime.config.observation)
+    chosen = {"as_recorded": how == "as_recorded", "reset_per_episode": how == "reset_per_episode"}
+    replays = [Replay(recorded[0], runtime, rule, **chosen) for _ in range(2)]
+    first, again = ([tick.condition.tokens.tobytes() for tick in replay] for replay in replays)
+    assert first == again
+
+
 def test_ticks_that_a_deadline_fired_are_followed(tmp_path: Path, checkpoint: Path) -> None:
     live = SimulatedLive(tmp_path / "bag", checkpoint, deadline_ms=150)
     streams = live.episode(SECONDS, late_every_s=3.0, late_s=0.6, burst_every_s=0.0)

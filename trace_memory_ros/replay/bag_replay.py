@@ -253,7 +253,8 @@ class Replay:
             self.report.faults.append(text + f"{live.gap_ticks} ticks before; the replay's memory does not")
 
     def _begin_episode(self) -> None:
-        if self.report.episodes:
+        # A runtime may have been through another bag; a whole bag goes on with what it was given.
+        if self.report.episodes or ((self._reset or self._as_recorded) and not self._runtime.fresh):
             self._runtime.reset()
         self.report.episodes += 1
 

@@ -62,6 +62,11 @@ class MemoryRuntime:
         """Load and check a checkpoint folder. Raises CheckpointError."""
         return cls(load(folder))
 
+    @property
+    def fresh(self) -> bool:
+        """Whether no tick came since the episode began."""
+        return not (self._counts.ok or self._counts.stale or self._counts.invalid)
+
     def reset(self) -> None:
         """Begin the next episode: nothing of the past is left but the episode's number."""
         self._begin(TickCounts(episode=self._counts.episode + 1))
