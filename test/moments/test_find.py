@@ -12,7 +12,7 @@ from trace_memory_ros.moments import words
 from trace_memory_ros.moments.find import Found, Search, find
 from trace_memory_ros.moments.groups import UNCLEAR
 from trace_memory_ros.moments.kinds import Occurrence
-from trace_memory_ros.moments.recorded import Recorded
+from trace_memory_ros.moments.recorded import Recorded, Space
 
 EPISODES, NEAR = 40, 5
 
@@ -111,6 +111,19 @@ def test_what_cannot_be_compared_is_named() -> None:
         search(still)
     with pytest.raises(ValueError, match="no tick has a whole observation and an action"):
         Recorded("blind", 100, episodes[0].pictures, episodes[0].state, episodes[0].actions, np.zeros(1, dtype=bool))
+
+
+def test_presents_beside_a_gap_are_what_they_are_without_it() -> None:
+    """Neither a state nor a picture that is not there may be taken for zeros."""
+    whole = branched().episodes
+    gaps = [replace(e, **{name: getattr(e, name).copy() for name in ("pictures", "state", "usable")}) for e in whole]
+    for one in gaps:
+        one.usable[12:15], one.state[12:15], one.pictures[12:15] = False, np.nan, 1e3
+    wanted, found = (Space.fit(episodes, LEAST_STATE, LEAST_ACTION) for episodes in (whole, gaps))
+    assert abs(found.axes).sum() == pytest.approx(abs(wanted.axes).sum(), rel=0.2)
+    for full, one in zip(whole, gaps, strict=True):
+        beside = wanted.presents(one)[one.usable]
+        assert np.abs(beside - wanted.presents(full)[one.usable]).max() < 0.5  # 1.6 by zeros
 
 
 def test_ticks_without_action_or_observation_are_no_moments() -> None:

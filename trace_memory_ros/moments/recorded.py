@@ -64,6 +64,12 @@ class Recorded:
         rows = self.pictures[ticks]
         return np.asarray(rows / np.float32(255) if rows.dtype == np.uint8 else rows, np.float32)
 
+    def whole_state(self) -> NDArray[np.float64]:
+        """States `(T, d_s)`, over ticks that have none in a straight line: what moved meanwhile did not jump."""
+        known = np.flatnonzero(self.usable)
+        ticks = np.arange(self.ticks)
+        return np.stack([np.interp(ticks, known, column[known]) for column in self.state.T], axis=1)
+
     def held_actions(self) -> Floats:
         """Actions `(T, A)`, each held until the next; the first one before it."""
         known = np.isfinite(self.actions).all(axis=1)
@@ -106,7 +112,7 @@ class Space:
         size = float(np.sqrt(((spread / scale) ** 2).sum())) or 1.0
         seen = float(np.sqrt(((pictures @ axes) ** 2).sum(axis=1).mean())) or 1.0
         plain = cls(axes / seen, state.mean(axis=0), 1.0 / (scale * size), np.ones(0, np.float32), *[axes[:0]] * 2)
-        axes = plain.axes * _shared([episode.seen() @ plain.axes for episode in episodes])
+        axes = plain.axes * _shared([(episode.seen() @ plain.axes, episode.usable) for episode in episodes])
         action_scale = np.maximum(actions.std(axis=0), least_action).astype(np.float32)
         ways = np.concatenate([ways_on(episode, action_scale)[0][::stride] for episode in episodes])
         mean = ways.mean(axis=0)
@@ -114,7 +120,7 @@ class Space:
 
     def presents(self, episode: Recorded) -> Floats:
         """What each tick looks like, `(T, d)`."""
-        state = np.nan_to_num((episode.state - self.state_mean) * self.state_weights)
+        state = (episode.whole_state() - self.state_mean) * self.state_weights
         before = np.maximum(np.arange(episode.ticks) - ticks_in(MOTION_MS, episode.period_ms), 0)
         parts = [episode.seen() @ self.axes, state, MOTION * (state - state[before])]
         return np.concatenate(parts, axis=1).astype(np.float32)
@@ -153,21 +159,22 @@ def ways_on(episode: Recorded, scale: Floats) -> tuple[Floats, NDArray[np.bool_]
 
 
 def _centred(episode: Recorded) -> Floats:
-    seen = episode.seen()
-    return seen - seen[episode.usable].mean(axis=0)
+    seen = episode.seen()[episode.usable]
+    return seen - seen.mean(axis=0)
 
 
-def _shared(seen: Sequence[Floats]) -> Floats:
+def _shared(parts: Sequence[tuple[Floats, NDArray[np.bool_]]]) -> Floats:
     """Share of each number's variance `(d,)` that episodes have in common at the same share of their length.
 
+    parts: numbers `(T, d)` and usable ticks `(T,)` of each episode.
     What changes in every episode in another way, such as noise or somebody passing, says not how far a task is.
     """
-    bins = np.concatenate([np.arange(len(part)) * BINS // len(part) for part in seen])
-    rows = np.concatenate(seen)
+    bins = np.concatenate([(np.arange(len(usable)) * BINS // len(usable))[usable] for _, usable in parts])
+    rows = np.concatenate([seen[usable] for seen, usable in parts])
     count = np.bincount(bins, minlength=BINS)
     means = np.stack([np.bincount(bins, column, BINS) / np.maximum(count, 1) for column in rows.T], axis=1)
     between = (count[:, None] * (means - rows.mean(axis=0)) ** 2).sum(axis=0) / len(rows)
-    chance = BINS / (len(seen) * BINS)
+    chance = BINS / (len(parts) * BINS)
     share = between / np.maximum(rows.var(axis=0), 1e-12)
     return np.asarray(np.clip((share - chance) / (1.0 - chance), 0.0, 1.0), np.float32)
 
