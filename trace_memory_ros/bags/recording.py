@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from trace_memory_ros.files import atomic
 from trace_memory_ros.files.strict import (
     ConfigError,
     check_keys,
@@ -18,6 +19,9 @@ from trace_memory_ros.files.strict import (
 )
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
+
+BESIDE_CHECKPOINT = "recording.yaml"
+"""Kept in the folder of a checkpoint that learned from bags; no part of it, and not needed on a robot."""
 
 EPISODE_KINDS = ("bag", "topic", "gap")
 
@@ -132,6 +136,17 @@ class RecordingConfig:
         if not isinstance(values.get("namespace", ""), str):
             raise ConfigError(f"{where}.namespace = {values['namespace']!r}: must be text")
         return cls(**values)
+
+    def keep_beside(self, checkpoint: Path) -> None:
+        """Write down in a checkpoint's folder what was what in the bags that it learned from, for `beside`."""
+        text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        atomic.write(checkpoint / BESIDE_CHECKPOINT, text)
+
+    @classmethod
+    def beside(cls, checkpoint: Path) -> RecordingConfig | None:
+        """What was what in the bags that a checkpoint learned from; None where it does not say. Raises ConfigError."""
+        path = checkpoint / BESIDE_CHECKPOINT
+        return cls.load(path) if path.is_file() else None
 
     @classmethod
     def load(cls, path: str | Path) -> RecordingConfig:

@@ -23,7 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     bags = parser.add_argument_group("bags")
     bags.add_argument(
-        "--config", type=Path, help="what is what in the bags (default: observation.yaml beside them, if there is one)"
+        "--config",
+        type=Path,
+        help="what is what in the bags (default: observation.yaml beside them, or as in those trained on)",
     )
     bags.add_argument("--workers", type=int, help="processes (default: 1)")
     bags.add_argument("--ray", metavar="ADDRESS", help="evaluate on a Ray cluster instead of here")

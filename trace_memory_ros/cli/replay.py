@@ -18,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("replay", help="run a recorded bag through a memory, and write what it remembers")
     parser.add_argument("bag", type=Path, help="bag folder, or its .mcap or .db3 file")
     parser.add_argument("--checkpoint", required=True, help="checkpoint folder, or the name of a shipped one")
-    parser.add_argument("--config", type=Path, help="what is what in the bag, as config/observation.yaml says it")
+    parser.add_argument("--config", type=Path, help="what is what in the bag (default: as in the checkpoint's)")
     parser.add_argument("--out", type=Path, help="new bag to write (default: BAG_replay beside BAG)")
     parser.add_argument("--no-bag", action="store_true", help="write no bag: only measure, and compare with a live run")
     parser.add_argument(
@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
     from trace_memory_ros.runtime.shipped import find_checkpoint
 
-    recording = RecordingConfig.load(args.config) if args.config else None
-    runtime = MemoryRuntime.from_checkpoint(find_checkpoint(args.checkpoint))
+    checkpoint = find_checkpoint(args.checkpoint)
+    recording = RecordingConfig.load(args.config) if args.config else RecordingConfig.beside(checkpoint)
+    runtime = MemoryRuntime.from_checkpoint(checkpoint)
     runtime.warm_up()
     out = None if args.no_bag else args.out or default_out(args.bag)
     replay = Replay(

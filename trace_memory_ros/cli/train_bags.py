@@ -68,6 +68,8 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         "left_out": [list(entry) for entry in data.left_out],
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
+    if not any(is_dataset(source) for source in args.source):
+        recording.keep_beside(folder)
     write_summary(folder, command(), figures)
     write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
     console.print(f"checkpoint, summary and page in {folder}, model {figures['model_id'][:12]}", highlight=False)
