@@ -58,8 +58,8 @@ def run(
     for name in rows if part in (None, "ticks") else ():
         do(partial(_ticked, ticks), [name], partial(_folder, out_dir), 1)
     for name in asked if part in (None, "decisions") else ():
-        task, _, memory = name.partition("_")
-        question = Question(task, memory, 1 if quick else PAIRS, 200 if quick else IDLE, pause)
+        task, _, of_task = name.partition("_")
+        question = Question(task, of_task, 1 if quick else PAIRS, 200 if quick else IDLE, pause)
         do(partial(_answered, demos), [question], partial(_asked_folder, out_dir), 1)
     strayed = Store(out_dir / "signature")
     if part in (None, "signature"):
@@ -142,12 +142,17 @@ def _asked_folder(out_dir: Path, question: Question) -> Path:
 
 
 def _kept(folder: Path) -> dict[str, Figures]:
-    """Figures of every store below a folder, by name; those that failed say why."""
+    """Figures of every store below a folder, by name; those that failed say why.
+
+    What was asked twice in different ways, as by a quick run and a whole one, is told apart by the folders' full names.
+    """
+    paths = sorted(folder.glob("*")) if folder.is_dir() else []
+    names = [path.name.rpartition("-")[0] for path in paths]
     found = {}
-    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+    for path, name in zip(paths, names, strict=True):
         store = Store(path)
-        name = path.name.rpartition("-")[0]
-        found[name] = store.read("figures") if store.failure is None else {"failed": store.failure}
+        figures = store.read("figures") if store.failure is None else {"failed": store.failure}
+        found[name if names.count(name) == 1 else path.name] = figures
     return {name: figures for name, figures in found.items() if figures is not None}
 
 

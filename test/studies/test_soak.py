@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from studies.grid import HERE, Figures, Store, do
+from studies.soak import study
+from studies.soak.decisions import Question
 from studies.soak.endure import gained
-from studies.soak.heard import MS_NS, TENTHS, Heard, Sayings, latencies, tenths_of, ticks_of
+from studies.soak.heard import MS_NS, TENTHS, Heard, Hour, Sayings, latencies, tenths_of, ticks_of
 
 PERIOD_NS = 50 * MS_NS
 BEGIN_NS = 1_700_000_000_000_000_000
@@ -91,3 +96,33 @@ def test_what_diagnostics_said_is_counted_without_its_numbers() -> None:
         sayings.said("eye", level, text)
     assert sayings.figures()["levels"] == {"eye": {"OK": 1, "WARN": 2, "ERROR": 1}}
     assert sayings.figures()["said"] == {"eye WARN: # messages were lost": 2, "eye ERROR: silent": 1}
+
+
+def test_the_live_graph_is_of_the_memory_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lived: list[Hour] = []
+
+    def live(hour: Hour, store: Store) -> str:
+        lived.append(hour)
+        return "lived"
+
+    monkeypatch.setattr(study, "_lived", live)
+    monkeypatch.setattr(study, "_answered", lambda demos, question, store: "answered")
+    monkeypatch.setattr(study, "drift", lambda ticks, seed: {})
+    study.run(tmp_path, True, rows=(), asked=("origin_gru", "colour_trace"), memory="prism")
+    assert lived == [Hour("prism", study.QUICK_MINUTES)]
+
+
+def test_a_quick_answer_stands_beside_the_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(question: Question, demos: Path) -> Figures:
+        return {"held": {str(question.idle): {"share": 1.0}}, "asked": question.pairs}
+
+    monkeypatch.setattr(study, "answer", answer)
+    # Without workers nothing is pickled.
+    monkeypatch.setattr(study, "do", lambda measure, jobs, folder_of, _: do(measure, jobs, folder_of, HERE))
+    quick, both = (
+        study.run(tmp_path, quick, rows=(), asked=("origin_gru",), part="decisions")["decisions"]
+        for quick in (True, False)
+    )
+    assert {name: one["asked"] for name, one in quick.items()} == {"origin_gru": 1}
+    assert sorted(one["asked"] for one in both.values()) == [1, study.PAIRS]
+    assert all(name.startswith("origin_gru-") for name in both)
