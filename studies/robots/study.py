@@ -118,7 +118,8 @@ def _parity(live: Figures) -> str:
 
 
 def _folder(plan: RobotsPlan, robot: Robot) -> Path:
-    return plan.out_dir / robot.name
+    """Of its bags and what is made of them. The commands take all bags that are there: those of these sizes alone."""
+    return plan.out_dir / f"{robot.name}-{plan.episodes}-{plan.fresh}-{plan.seconds:g}s"
 
 
 def _record(plan: RobotsPlan, robot: Robot) -> None:

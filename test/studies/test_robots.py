@@ -54,3 +54,25 @@ def test_a_table_shows_what_was_found() -> None:
     decided, live = study.tables({"episodes": 48, "fresh": 20, "seconds": 8.0, "robots": robots})
     assert [list(column.cells) for column in decided.columns] == [["arm"], ["15/20 (0.53 to 0.89)"]]
     assert [next(iter(column.cells)) for column in live.columns] == ["arm", "gru", "80", "80", "79, 80", "0"]
+
+
+def test_bags_of_other_numbers_and_lengths_are_not_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands are given folders, and take whatever lies in there."""
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(study, "_call", lambda *words: calls.append(tuple(map(str, words))))
+    monkeypatch.setattr(study.Robot, "record", lambda self, bag, scene, seconds: written(bag, seconds))
+    for episodes, seconds in ((6, 4.0), (12, 8.0), (9, 8.0)):
+        plan = study.RobotsPlan(episodes, 3, seconds, tmp_path)
+        study._record(plan, ROBOTS["mobile_manipulator"])
+        with pytest.raises(FileNotFoundError):
+            study._inspect(plan, ROBOTS["mobile_manipulator"])
+        lengths = [(bag / "metadata.yaml").read_text(encoding="utf-8") for bag in Path(calls[-1][2]).iterdir()]
+        assert lengths == [str(seconds)] * episodes
+
+
+def written(bag: Path, seconds: float) -> Path:
+    bag.mkdir(parents=True)
+    (bag / "metadata.yaml").write_text(str(seconds), encoding="utf-8")
+    return bag
