@@ -76,7 +76,8 @@ def _annotated(robot: str) -> RecordingConfig:
 
 
 def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Path:
-    bag = folder / f"{scene:04d}"
+    # Episodes of other lengths, as of a quick run, lie beside.
+    bag = folder / f"{seconds:g}s" / f"{scene:04d}"
     return bag if (bag / METADATA).exists() else robot.record(bag, scene, seconds)
 
 

@@ -7,7 +7,9 @@ import pytest
 from studies.few_demonstrations import sources as of_bags
 from studies.few_demonstrations import study
 from studies.few_demonstrations.sources import FRESH, TRAIN, sources
+from studies.robots.robots import Robot
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.learning.sizes import LADDER
 
 CALL = {"seeds": 1, "fresh": 40, "fewest": False, "folds": True, "delays": True, "report": False}
@@ -43,6 +45,18 @@ def test_a_longer_delay_is_as_many_laps(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(one.task, one.laps, one.cue) for one in asked] == [
         (task, laps, cue) for task, laps in (("origin", 1), ("origin", 4), ("colour", 16)) for cue in (0, 1)
     ]
+
+
+def test_episodes_of_a_quick_run_are_not_taken_for_whole_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(robot: Robot, bag: Path, scene: int, seconds: float) -> Path:
+        bag.mkdir(parents=True)
+        (bag / METADATA).write_text(str(seconds), encoding="utf-8")
+        return bag
+
+    monkeypatch.setattr(Robot, "record", record)
+    for seconds in (4.0, 8.0, 4.0):
+        bags = sources(seconds)["two_arms_wrench"].bags(tmp_path, TRAIN, 3)
+        assert [(bag / METADATA).read_text(encoding="utf-8") for bag in bags] == [str(seconds)] * 3
 
 
 def test_no_bag_to_be_judged_by_is_trained_on_and_answers_take_turns(tmp_path: Path) -> None:
