@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from studies.busy import busy
 from studies.latency import study
 from studies.latency.listener import spread
@@ -36,3 +38,11 @@ def test_every_case_has_a_row() -> None:
     assert list(whole.columns[1].cells) == ["2.0 / 3.0 / 3.0"] * 2
     assert [column.header for column in stages.columns] == ["machine", "encode", "all"]
     assert list(pictures.columns[1].cells) == ["80 of 90"] and list(pictures.columns[3].cells) == ["2 of 3"]
+
+
+def test_what_a_quick_run_measured_is_in_no_whole_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "_of_case", lambda case, measure: {"published_ms": [1.0, 2.0, 3.0]})
+    assert len(study.run(tmp_path, True, ("arm", "cameras"))["cameras"]) == 2 * len(study.CASES)
+    whole = study.run(tmp_path, False, ("arm",))
+    assert (len(whole["arm"]), len(whole["cameras"])) == (len(study.CASES), 0)
+    assert len(study.run(tmp_path, False, ("cameras",))["arm"]) == len(study.CASES)
