@@ -73,8 +73,16 @@ def run(
 
 
 def rows_of(modules: Path, names: Sequence[str] = ROWS) -> dict[str, dict[str, Path]]:
-    """Checkpoint of each task by row; a windowed one that was not trained here is left out."""
+    """Checkpoint of each task by row; a windowed one that was not trained here is left out.
+
+    Raises ValueError where several were trained, by different recipes.
+    """
     windowed = {task: sorted(modules.glob(f"{task}-trace+window-0-*/config.yaml")) for task in TASKS}
+    if "trace+window" in names and (several := [found for found in windowed.values() if len(found) > 1]):
+        folders = ", ".join(str(config.parent) for config in several[0])
+        raise ValueError(
+            f"trace+window was trained by several recipes: {folders}; remove all but one, or name --modules"
+        )
     rows = {}
     for name in names:
         if name != "trace+window":

@@ -79,3 +79,12 @@ def test_a_row_that_was_not_trained_is_left_out(tmp_path: Path) -> None:
         (tmp_path / f"{task}-trace+window-0-abc").mkdir()
         (tmp_path / f"{task}-trace+window-0-abc" / "config.yaml").touch()
     assert rows_of(tmp_path)["trace+window"]["origin"] == tmp_path / "origin-trace+window-0-abc"
+
+
+def test_of_several_trainings_of_a_row_none_is_taken_at_random(tmp_path: Path) -> None:
+    for name in ("origin-trace+window-0-abc", "origin-trace+window-0-def", "colour-trace+window-0-abc"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").touch()
+    with pytest.raises(ValueError, match=r"origin-trace\+window-0-abc.*origin-trace\+window-0-def; remove all but one"):
+        rows_of(tmp_path)
+    assert set(rows_of(tmp_path, ("gru",))) == {"gru"}
