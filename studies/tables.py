@@ -24,10 +24,14 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     return found
 
 
-def proportion(verdicts: Sequence[bool | int]) -> Figures:
-    """How many were right, of how many, and Wilson's interval of their share. verdicts: at least one."""
+def proportion(verdicts: Sequence[bool | int], trainings: float = 1) -> Figures:
+    """How many were right, of how many, and Wilson's interval of their share. verdicts: at least one.
+
+    trainings: by which the same was decided, which makes nothing surer.
+    """
     right, count = sum(verdicts), len(verdicts)
-    return {"right": right, "count": count, "share": right / count, "ci95": list(wilson_interval(right, count))}
+    interval = wilson_interval(right / trainings, count / trainings)
+    return {"right": right, "count": count, "share": right / count, "ci95": list(interval)}
 
 
 def share_of(figures: Figures) -> float:
@@ -60,10 +64,19 @@ def success_of(seeds: Sequence[Figures]) -> dict[str, Any] | None:
     return found
 
 
-def two_level(shares: Sequence[Sequence[float]]) -> Interval:
-    """Percentile bootstrap of the mean over seeds and, in each, over its episodes."""
+def two_level(shares: Sequence[Sequence[float]], alike: bool = False) -> Interval:
+    """Percentile bootstrap of the mean over seeds and, in each, over its episodes.
+
+    alike: whether all seeds have the same episodes, of which the same are drawn for all of them then.
+    """
     random = np.random.default_rng(0)
     drawn = []
+    if alike:
+        scores = np.array(shares)
+        for _ in range(RESAMPLES):
+            chosen, episodes = (random.integers(0, count, size=(count,)) for count in scores.shape)
+            drawn.append(float(scores[chosen][:, episodes].mean()))
+        return Interval(*percentiles(drawn, (2.5, 97.5)))
     for _ in range(RESAMPLES):
         chosen = random.integers(0, len(shares), len(shares))
         drawn.append(np.mean([np.mean(random.choice(shares[i], len(shares[i]))) for i in chosen]))

@@ -210,20 +210,21 @@ def delayed_scenes(plan: TasksPlan, task: str, design: Design, laps: int) -> lis
 def figures_of(plan: TasksPlan, task: str, row: str) -> Figures:
     """Shares over all seeds' decisions, and over episodes all of whose decisions are right."""
     found = parts(plan.stores(task, row), "figures", plan.settings())
-    figures: Figures = {"runs": len(found), **_shares([episode for one in found for episode in one["right"]])}
+    figures: Figures = {"runs": len(found), **_shares([one["right"] for one in found])}
     for laps in found[0].get("delayed", {}) if found else ():
-        figures[f"{laps}x"] = _shares([episode for one in found for episode in one["delayed"][laps]])
+        figures[f"{laps}x"] = _shares([one["delayed"][laps] for one in found])
     if found and row != ORACLE:
         figures["writes_per_s"] = sum(one["writes_per_s"] for one in found) / len(found)
     return figures | ({"taken": dict(Counter(one["taken"] for one in found))} if row == AUTO else {})
 
 
-def _shares(verdicts: Iterable[Sequence[int | None]]) -> Figures:
-    """Of the decisions of episodes, and of episodes all of whose decisions are right."""
+def _shares(trainings: Sequence[Iterable[Sequence[int | None]]]) -> Figures:
+    """Of the decisions of episodes, the same in all trainings, and of episodes all of whose decisions are right."""
+    verdicts = [episode for training in trainings for episode in training]
     episodes = [[verdict for verdict in episode if verdict is not None] for episode in verdicts]
     decisions = [verdict for episode in episodes for verdict in episode]
     counted = {"decisions": decisions, "whole": [int(all(episode)) for episode in episodes]}
-    return {name: proportion(found) for name, found in counted.items() if found}
+    return {name: proportion(found, len(trainings)) for name, found in counted.items() if found}
 
 
 def tables(figures: Figures) -> Iterator[Table | str]:

@@ -273,7 +273,8 @@ def _cells(sizes: Figures, rows: tuple[str, ...], found: dict[Job, Figures]) -> 
 
 
 def _together(runs: Sequence[Figures]) -> Figures:
-    return Accuracy.of(sum(run["right"] for run in runs), sum(run["count"] for run in runs)).to_dict()
+    """Decisions of several trainings, all of which were asked about the same bags."""
+    return Accuracy.asked_again(Accuracy.of(run["right"], run["count"]) for run in runs).to_dict()
 
 
 def tables(figures: Figures) -> Iterator[Table]:

@@ -18,7 +18,7 @@ from studies.grid import Figures, Plan, Run, Store, parts
 from studies.memory_modules.plan import DEPTH, QUICK_ROWS, ROWS, row_design
 from studies.memory_sequence.recombine import Twins
 from studies.memory_sequence.training import HEAD_LESSONS, LESSONS, RECIPE, Lesson, recombined, train
-from studies.tables import table
+from studies.tables import table, two_level
 from studies.writes import writes_per_s
 from trace_memory_ros.arm.closed_loop import FIRST_EVALUATION_SEED
 from trace_memory_ros.arm.demonstrations import ScenarioOf, collect, render
@@ -35,7 +35,6 @@ from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.sizes import AUTO, LADDER
-from trace_memory_ros.measure.statistics import bootstrap_interval
 from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
@@ -259,14 +258,14 @@ def figures_of(plan: SequencePlan, row: str) -> Figures:
         return {"runs": 0}
     out: Figures = {"runs": len(runs), **{k: runs[0][k] for k in ("memory_parameters", "state_bytes")}}
     for column in plan.columns:
-        episodes = [episode for figures in runs for episode in figures["right"][column.label]]
-        shares = np.array([np.mean(episode) for episode in episodes])
+        right = [figures["right"][column.label] for figures in runs]
+        shares = [[float(np.mean(episode)) for episode in episodes] for episodes in right]
         out[column.label] = {
-            "decisions": float(shares.mean()),
-            "decisions_ci95": list(bootstrap_interval(shares)),
-            "all_in_order": float(np.mean([all(episode) for episode in episodes])),
+            "decisions": float(np.mean(shares)),
+            "decisions_ci95": list(two_level(shares, alike=True)),
+            "all_in_order": float(np.mean([all(episode) for episodes in right for episode in episodes])),
             "writes_per_s": float(np.mean([figures["writes_per_s"][column.label] for figures in runs])),
-            "per_seed": [float(np.mean([np.mean(e) for e in figures["right"][column.label]])) for figures in runs],
+            "per_seed": [float(np.mean(each)) for each in shares],
         }
     return out | ({"taken": dict(Counter(one["taken"] for one in runs))} if row == AUTO else {})
 

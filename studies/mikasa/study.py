@@ -156,12 +156,15 @@ def _task(plan: MikasaPlan, task: str) -> Figures:
 def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
     """Successes over all seeds' canonical episodes, and what the trainings found; None where nothing was played."""
     stores = [plan.store(Run(task, row, seed)) for seed in range(1 if row == EXPERT else plan.seeds)]
-    played = [one for seed in plan.canonical_seeds() for one in parts(stores, f"episode_{seed}", PLAYED)]
+    by_seed = [parts(stores, f"episode_{seed}", PLAYED) for seed in plan.canonical_seeds()]
+    played = [one for episodes in by_seed for one in episodes]
     if not played:
         return None
+    # Every training plays the same episodes.
+    times = len(played) / sum(map(bool, by_seed))
     found: Figures = {
-        "success": proportion([one["success"] for one in played]),
-        "success_at_end": proportion([one["success_at_end"] for one in played]),
+        "success": proportion([one["success"] for one in played], times),
+        "success_at_end": proportion([one["success_at_end"] for one in played], times),
         "steps": sum(one["steps"] for one in played) / len(played),
     }
     trained = parts(stores, "training")
@@ -169,30 +172,30 @@ def _row(plan: MikasaPlan, task: str, row: str) -> Figures | None:
         found["runs"] = len(trained)
         found |= {name: [one[name] for one in trained] for name in TOLD}
         if task in IN_TURN:
-            found |= _in_turn(played, trained, asked_of(task))
+            found |= _in_turn(played, times, trained, asked_of(task))
         elif task not in COUNTED:
-            found |= _at_right(played)
+            found |= _at_right(played, times)
         found["writes"] = sum(one["writes"] for one in played) / len(played)
     return found
 
 
-def _at_right(played: list[Figures]) -> Figures:
-    """Where the hand ended."""
+def _at_right(played: list[Figures], times: float) -> Figures:
+    """Where the hand ended. times: how often each episode was played."""
     beside_m = [one["beside_m"] for one in played if one["at_right"]]
     return {
-        "at_right": proportion([one["at_right"] for one in played]),
+        "at_right": proportion([one["at_right"] for one in played], times),
         "beside_m": median(beside_m) if beside_m else None,
     }
 
 
-def _in_turn(played: list[Figures], trained: list[Figures], asked: int) -> Figures:
+def _in_turn(played: list[Figures], times: float, trained: list[Figures], asked: int) -> Figures:
     """In how many episodes at least so many things were touched rightly before a wrong one, for each number; and which
     held-out decisions the memory's own phase names rightly, the last of them the button.
     """
     named = [one for training in trained for one in training["memory_first"]["named"] or ()]
     return {
-        "touched": {str(n): proportion([one["touched"] >= n for one in played]) for n in range(1, asked + 1)},
-        "named": [proportion(decision) for decision in zip(*named, strict=True)],
+        "touched": {str(n): proportion([one["touched"] >= n for one in played], times) for n in range(1, asked + 1)},
+        "named": [proportion(decision, len(trained)) for decision in zip(*named, strict=True)],
     }
 
 

@@ -261,11 +261,11 @@ def _cell(seeds: Sequence[Figures], score: str) -> Figures:
 
 
 def _summary(scores: Sequence[Sequence[float]], shares: bool) -> Figures:
-    """Mean and interval over seeds and their episodes; of shares the wider of that and Wilson's."""
+    """Mean and interval over seeds and episodes, the same for all; of shares the wider of that and Wilson's."""
     by_seed = [sum(each) / len(each) for each in scores]
-    low, high = two_level(scores)
+    low, high = two_level(scores, alike=True)
     if shares:
-        wilson = wilson_interval(sum(map(sum, scores)), sum(map(len, scores)))
+        wilson = wilson_interval(sum(by_seed) / len(by_seed) * len(scores[0]), len(scores[0]))
         low, high = min(low, wilson.low), max(high, wilson.high)
     return {"score": sum(by_seed) / len(by_seed), "ci95": [low, high], "by_seed": by_seed}
 

@@ -51,6 +51,20 @@ def test_decisions_at_which_nothing_is_asked_are_left_out(tmp_path: Path, monkey
     assert next(iter(whole.columns[2].cells)) == "0.20"
 
 
+def test_scenes_that_several_trainings_decide_are_no_more_scenes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"right": [[1], [1], [1], [0]], "steps": 5, "writes_per_s": 0.25}
+    monkeypatch.setattr(study, "measure", lambda plan, run: kept)
+    once, thrice = (
+        study.run(tmp_path, False, ("when",), ("gru",), **CALL | {"seeds": seeds})["tasks"]["when"]["gru"]
+        for seeds in (1, 3)
+    )
+    assert [found["decisions"]["count"] for found in (once, thrice)] == [4, 12]
+    for name in ("decisions", "whole"):
+        assert thrice[name]["ci95"] == pytest.approx(once[name]["ci95"])
+
+
 def test_memories_may_be_asked_after_longer_delays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {"right": [[1], [1]], "steps": 5, "writes_per_s": 0.5, "delayed": {"4": [[1], [1]], "16": [[1], [0]]}}
     monkeypatch.setattr(study, "measure", lambda plan, run: kept)

@@ -37,6 +37,16 @@ def test_a_quick_run_is_kept_and_not_done_again(tmp_path: Path, monkeypatch: pyt
     assert run["cross_validation"]["memory"] in LADDER
 
 
+def test_bags_that_several_trainings_decide_are_no_more_bags() -> None:
+    jobs = [study.Job("origin", 75, "gru", seed) for seed in range(3)]
+    one = {"right": 11, "count": 12, "writes_per_s": 1.0}
+    (cell,) = study._cells({"origin": (75,)}, ("gru",), dict.fromkeys(jobs, one)).values()
+    (alone,) = study._cells({"origin": (75,)}, ("gru",), {jobs[0]: one}).values()
+    found = cell["gru"]
+    assert (found["right"], found["count"], found["claimed"]) == (33, 36, False)
+    assert found["ci95"] == pytest.approx(alone["gru"]["ci95"])
+
+
 def test_a_longer_delay_is_as_many_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Scenario] = []
     monkeypatch.setattr(of_bags, "record_bags", lambda scenarios, folder: asked.extend(scenarios) or [folder])

@@ -14,7 +14,7 @@ from rich.console import Console
 import studies
 from studies import engine
 from studies.grid import HERE, Store, do, measure_all, parts
-from studies.tables import bootstrapped, student, table
+from studies.tables import bootstrapped, proportion, student, table, two_level
 from trace_memory_ros.measure.summary import read_summary
 
 FOLDER = Path(studies.__file__).parent
@@ -74,6 +74,17 @@ def test_one_seed_has_no_interval() -> None:
     assert student([0.5]) == {"mean": 0.5, "ci95": None, "seeds": [0.5]}
     assert student([0.4, 0.6])["ci95"][0] < 0.4
     assert bootstrapped([0.5], "per_seed") == {"mean": 0.5, "ci95": [0.5, 0.5], "per_seed": [0.5]}
+
+
+def test_what_several_trainings_decided_alike_is_no_surer() -> None:
+    once, thrice = proportion([1] * 18 + [0] * 6), proportion(([1] * 18 + [0] * 6) * 3, 3)
+    assert (thrice["right"], thrice["count"], thrice["share"]) == (54, 72, 0.75)
+    assert thrice["ci95"] == pytest.approx(once["ci95"])
+    scores = [1.0] * 30 + [0.0] * 10
+    assert two_level([scores] * 3, alike=True) == two_level([scores], alike=True) == two_level([scores])
+    assert two_level([scores] * 3).low > two_level([scores]).low
+    # Trainings that differ are as unsure as they were.
+    assert two_level([[1.0] * 40, [0.0] * 40], alike=True) == (0.0, 1.0)
 
 
 def test_nested_figures_flatten_to_dotted_names() -> None:

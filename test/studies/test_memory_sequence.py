@@ -60,6 +60,22 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     assert bench.figures_of(plan, "none") == {"runs": 0}
 
 
+def test_episodes_that_several_trainings_decide_are_no_more_episodes(tmp_path: Path) -> None:
+    right = [[1, 1]] * 8 + [[1, 0]] * 4
+    found = []
+    for seeds in ((0,), (0, 1, 2)):
+        plan = replace(PLAN, out_dir=tmp_path, seeds=seeds)
+        labels = [column.label for column in plan.columns]
+        figures = {"right": dict.fromkeys(labels, right), "memory_parameters": 5, "state_bytes": 6}
+        figures["writes_per_s"] = dict.fromkeys(labels, 1.0)
+        for seed in seeds:
+            Store(plan.run_folder(Run(bench.TASK, "gru", seed))).write("figures", plan.settings(), figures)
+        found.append(bench.figures_of(plan, "gru"))
+    once, thrice = found
+    assert (once["runs"], thrice["runs"]) == (1, 3)
+    assert thrice[labels[0]]["decisions_ci95"] == pytest.approx(once[labels[0]]["decisions_ci95"])
+
+
 def test_auto_is_what_the_validation_pairs_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_validation = {"none": 4, "first_frame": 5, "gru+gate": 7, "gru": 8, "gru+cache": 10}
 

@@ -21,6 +21,7 @@ from studies.worlds.environment import FOLDER, Unavailable
 from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.config import ObservationConfig
 
 ROOT = Path(__file__).parents[2]
@@ -240,6 +241,18 @@ def test_it_is_told_how_many_were_touched_rightly(tmp_path: Path) -> None:
     lines = [line for line in study.tables(figures) if isinstance(line, str)]
     assert lines[2].startswith(f"{task}: 3 touched rightly: gru 1/3")
     assert lines[3] == f"{task}: held-out decisions named, memory alone: gru 2/2, 1/2"
+
+
+def test_episodes_that_several_trainings_play_are_no_more_episodes(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, tasks=("RememberColor3",), episodes=4, seeds=2)
+    one = {"success": True, "success_at_end": True, "at_right": True, "beside_m": 0.5, "steps": 9, "writes": 9}
+    for training in range(2):
+        store = plan.store(Run("RememberColor3", "gru", training))
+        for seed in plan.canonical_seeds():
+            store.write(f"episode_{seed}", PLAYED, one)
+    found = study.figures_of(plan)["tasks"]["RememberColor3"]["rows"]["gru"]["success"]
+    assert (found["right"], found["count"]) == (8, 8)
+    assert found["ci95"] == pytest.approx(list(wilson_interval(4, 4)))
 
 
 def test_of_presses_it_is_told_how_many_episodes_were_solved(tmp_path: Path) -> None:

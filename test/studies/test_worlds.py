@@ -266,11 +266,13 @@ def test_a_loss_that_became_no_number_is_none(tmp_path: Path) -> None:
 
 
 def test_shares_of_few_episodes_are_not_certain(tmp_path: Path) -> None:
-    grid = WorldPlan(tmp_path, ("reach",), ("gru",), (0,), 20, "successes")
-    for job in grid.jobs():
-        Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": [1.0] * 20, "words": "all"})
-    low, high = worlds.figures_of(grid, {})["tasks"]["reach"]["rows"]["gru"]["ci95"]
-    assert high == 1.0 and 0.8 < low < 0.9
+    for seeds in ((0,), (0, 1, 2)):
+        # Every training plays the same episodes.
+        grid = WorldPlan(tmp_path, ("reach",), ("gru",), seeds, 20, "successes")
+        for job in grid.jobs():
+            Store(grid.folder(job)).write("figures", grid.settings(job), {"scores": [1.0] * 20, "words": "all"})
+        low, high = worlds.figures_of(grid, {})["tasks"]["reach"]["rows"]["gru"]["ci95"]
+        assert high == 1.0 and 0.8 < low < 0.9
 
 
 def test_another_recipe_or_count_of_episodes_is_another_measurement(tmp_path: Path) -> None:
