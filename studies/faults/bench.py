@@ -43,7 +43,8 @@ class Bench:
         self.folder, self.domain_id, self.environment = folder, domain_id, dict(environment)
         self.prefixes = prefixes or {}
         if setting.misbehaved:
-            self.environment["PYTHONPATH"] = f"{write_misbehaved(folder / 'installed')}:{os.environ['PYTHONPATH']}"
+            found = (write_misbehaved(folder / "installed"), os.environ.get("PYTHONPATH"))
+            self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
         self.kept = folder / "kept"
         self.checkpoint = made_up_checkpoint(
             folder / "checkpoint", misbehaved=setting.misbehaved, headers_only=setting.headers_only

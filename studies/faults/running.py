@@ -97,11 +97,17 @@ def run_elsewhere(row: Row, folder: Path) -> Figures:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     command = inside(HERE, sys.executable, "-m", "studies.faults.running", row.name, str(folder))
+    failed = ""
     with networks(), (folder / "log").open("wb") as log:
-        done = subprocess.run(command, timeout=ALONE_S, stdout=log, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
+        try:
+            subprocess.run(command, timeout=ALONE_S, stdout=log, stderr=subprocess.STDOUT, check=True)
+        except subprocess.CalledProcessError:
+            failed = "failed"
+        except subprocess.TimeoutExpired:
+            failed = f"did not end within {ALONE_S:g} s"
+    if failed:
         text = (folder / "log").read_text(errors="replace")[-600:]
-        return _figures(row, MISSED, {"crash": [f"the row's own process failed: {text}"]}, [], 0.0)
+        return _figures(row, MISSED, {"crash": [f"the row's own process {failed}: {text}"]}, [], 0.0)
     found: Figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
     return found
 

@@ -6,18 +6,23 @@ Others are among the tests of the nodes (`test_live_commands.py`, `test_memory_n
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from studies.faults import running
+from studies.faults.bench import Bench
 from studies.faults.judge import motion_faults, tick_faults, zero_faults
 from studies.faults.models import made_up_checkpoint
 from studies.faults.robot import HEADERS_ONLY, OBSERVATION, pose
-from studies.faults.running import MET, ROWS, Runner
+from studies.faults.running import MET, MISSED, ROWS, Runner
+from studies.faults.setting import Setting
 from studies.faults.study import QUICK
 from studies.faults.watch import Command, Condition
+from trace_memory_ros.nodes.domains import DomainClaim
 from trace_memory_ros.nodes.transport import private_environment
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
 
@@ -92,6 +97,32 @@ def test_the_made_up_robot_has_a_checkpoint_at_once(tmp_path: object) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_a_row_between_networks_that_never_ends_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows after it are run all the same. Namespaces need root: it runs here."""
+    monkeypatch.setattr(running, "networks", nullcontext)
+    monkeypatch.setattr(running, "inside", lambda *_: ["sh", "-c", "echo stuck; exec sleep 60"])
+    monkeypatch.setattr(running, "ALONE_S", 1.0)
+    found = running.run_elsewhere(ROWS["network_cut"], tmp_path / "row")
+    assert (found["verdict"], found["columns"]["crash"]) == (
+        MISSED,
+        ["the row's own process did not end within 1 s: stuck\n"],
+    )
+    monkeypatch.setattr(running, "inside", lambda *_: ["sh", "-c", "echo broken; exit 3"])
+    found = running.run_elsewhere(ROWS["network_cut"], tmp_path / "row")
+    assert found["columns"]["crash"] == ["the row's own process failed: broken\n"]
+
+
+def test_a_misbehaved_policy_is_installed_where_no_python_path_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    with DomainClaim() as domain:
+        for name, value in private_environment(domain).items():
+            monkeypatch.setenv(name, value)
+        with Bench(tmp_path, domain, {}, Setting(misbehaved={"seconds": 0.0, "value": 1.0, "after": 1})) as bench:
+            assert bench.environment["PYTHONPATH"] == str(tmp_path / "installed")
+
+
 def test_a_short_row_is_met_by_nodes_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in private_environment(0).items():  # which the runner changes
         monkeypatch.setenv(name, os.environ.get(name, value))
