@@ -38,7 +38,6 @@ SIDE_TICKS, QUICK_SIDE_TICKS = 400, 150
 SCAN_TARGET = 1e-5
 TICK_S = 0.1
 MEMORIES = ("trace", "gru", "none")
-"""Beyond these, the ports of DDS would lie in the range that Linux gives to outgoing connections."""
 SIDES: dict[str, Figures] = {
     "deadlines": {"deadline_ms": 150, "disturbance": {"late_every_s": 10.0, "burst_every_s": 0.0}},
     "lossy_recorder_only": {"disturbance": {"recorder_only": 0.02}},
