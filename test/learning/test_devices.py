@@ -183,6 +183,25 @@ def test_a_device_that_is_not_there_is_named_with_the_remedy(device: str, said: 
         Hardware.chosen(device)
 
 
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("cuda:1", "device cuda:1 was asked for, but torch finds 1 GPUs"),
+        ("cuda:first", "'cuda:first'"),
+        ("cuda:", "'cuda:'"),
+        ("auto:0", "'auto:0'"),
+    ],
+)
+def test_a_gpu_of_a_number_that_is_not_there_is_refused(
+    device: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert Hardware.chosen("cuda:0", "float32").device == torch.device("cuda:0")
+    with pytest.raises(ValueError, match=said):
+        Hardware.chosen(device, "float32")
+
+
 def test_auto_is_the_cpu_in_float32_where_there_is_nothing_else() -> None:
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("there is")

@@ -93,9 +93,9 @@ def _best() -> str:
 
 def _present(device: str) -> str:
     """`device`, if it is there."""
-    kind = device.partition(":")[0]
-    if kind not in DEVICES:
-        raise ValueError(f"device {device!r}: choose from {', '.join(DEVICES)}")
+    kind, colon, index = device.partition(":")
+    if kind not in DEVICES or (colon and (kind != "cuda" or not index.isdecimal())):
+        raise ValueError(f"device {device!r}: choose from {', '.join(DEVICES)}, or cuda:N for the GPU of that number")
     if kind == "cuda" and not torch.cuda.is_available():
         why = "torch finds no GPU that its driver can use"
         if torch.version.cuda is None:
@@ -103,6 +103,11 @@ def _present(device: str) -> str:
         raise ValueError(
             f"device cuda was asked for, but {why}: see `nvidia-smi`, install a CUDA build of torch, or train with "
             "--device cpu"
+        )
+    if kind == "cuda" and colon and int(index) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device {device} was asked for, but torch finds {torch.cuda.device_count()} GPUs, counted from 0: see "
+            "`nvidia-smi` and CUDA_VISIBLE_DEVICES, or train with --device cuda"
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ValueError("device mps was asked for, but this is no Mac with Metal: train with --device cpu")
