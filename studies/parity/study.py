@@ -63,14 +63,14 @@ def run(
     """Run, record, replay and compare; what was measured before with the same settings is kept."""
     ticks = ticks or (QUICK_TICKS if quick else TICKS)
     store = Store(out_dir / "parts")
-    lossless = {
-        name: store.get(f"lossless_{name}", {"ticks": ticks, "seed": seed}, _lossless(out_dir, name, ticks, seed))
-        for name in memory
-    }
+    lossless = {}
+    for name in memory:
+        settings = {"ticks": ticks, "seed": seed, "model": _weights_of(name)}
+        lossless[name] = store.get(f"lossless_{name}", settings, _lossless(out_dir, name, ticks, seed))
     side_ticks = QUICK_SIDE_TICKS if quick else SIDE_TICKS
     sides = {}
     for kind, plan in SIDES.items():
-        settings = {"ticks": side_ticks, "seed": seed, **plan}
+        settings = {"ticks": side_ticks, "seed": seed, "model": _weights_of(memory[0]), **plan}
         sides[kind] = store.get(f"{kind}_{memory[0]}", settings, _side(out_dir, kind, memory[0], side_ticks, seed))
     return {
         "met": _met(lossless, sides),
@@ -103,6 +103,12 @@ def _met(lossless: dict[str, Figures], sides: dict[str, Figures]) -> bool:
     same = [run["identical"] and run["ticks_live"] == run["ticks_replayed"] for run in runs]
     same += [sides[kind]["as_recorded"]["identical"] for kind in ("deadlines", "lossy_recorder_only")]
     return all(same) and all(f["training_scan"]["max_abs"] <= SCAN_TARGET for f in lossless.values())
+
+
+def _weights_of(memory: str) -> str:
+    """Which weights a memory is run with: others are another measurement."""
+    path = shipped(memory)
+    return "random" if path is None else load(path).model_id
 
 
 def _lossless(out_dir: Path, memory: str, ticks: int, seed: int) -> Callable[[], Figures]:

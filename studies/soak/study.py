@@ -18,6 +18,7 @@ from studies.soak.robot import DEPTH, JOINTS, PERIOD_MS, PX, rows
 from studies.soak.signature import drift
 from studies.tables import table
 from trace_memory_ros.memory import registry
+from trace_memory_ros.runtime.checkpoint import load
 
 TICKS, QUICK_TICKS = 1_000_000, 5_000
 SHIPPED = tuple((task, memory) for task in ("origin", "colour") for memory in ("gru", "trace"))
@@ -114,7 +115,9 @@ def _ticked(ticks: int, name: str, store: Store) -> str:
 
 
 def _answered(demos: Path, question: Question, store: Store) -> str:
-    figures = store.get("figures", {"asked": repr(question)}, lambda: answer(question, demos))
+    # Weights that were trained anew since are asked anew.
+    settings = {"asked": repr(question), "model": load(question.checkpoint).model_id}
+    figures = store.get("figures", settings, lambda: answer(question, demos))
     return f"{figures['held'][str(question.idle)]['share']:.2f} after {question.idle} ticks"
 
 

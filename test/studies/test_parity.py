@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from studies.grid import Figures
 from studies.parity import study as bench
 from studies.parity.disturbed_streams import Disturbance, DisturbedStreams, Event
 from studies.parity.models import random_checkpoint, shipped
@@ -58,6 +61,26 @@ def test_live_over_dds_equals_replay_with_jpeg_cameras(tmp_path: Path) -> None:
 def test_a_live_run_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the live run in .* failed: (?s:.*)nothing"):
         bench.record_live(tmp_path, tmp_path / "nothing", 10, seed=0)
+
+
+def test_weights_that_were_trained_anew_are_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def measured(kind: str, **figures: object) -> Callable[[], Figures]:
+        def measure() -> Figures:
+            ran.append(kind)
+            same = {"identical": True, "max_abs": 0.0, "ticks_live": 5, "ticks_replayed": 5}
+            return {"stamps_alone": same, "as_recorded": same, "training_scan": {"max_abs": 0.0}}
+
+        return measure
+
+    monkeypatch.setattr(bench, "_lossless", lambda _, memory, *__: measured(memory))
+    monkeypatch.setattr(bench, "_side", lambda _, kind, *__: measured(kind))
+    once = ["gru", *bench.SIDES]
+    for model_id, runs in (("a", once), ("a", once), ("b", once * 2)):
+        monkeypatch.setattr(bench, "load", lambda path, model_id=model_id: SimpleNamespace(model_id=model_id))
+        bench.run(tmp_path, True, ("gru",))
+        assert ran == runs
 
 
 def test_figures_are_met_only_when_everything_is_equal() -> None:

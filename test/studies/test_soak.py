@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,3 +127,17 @@ def test_a_quick_answer_stands_beside_the_whole_one(tmp_path: Path, monkeypatch:
     assert {name: one["asked"] for name, one in quick.items()} == {"origin_gru": 1}
     assert sorted(one["asked"] for one in both.values()) == [1, study.PAIRS]
     assert all(name.startswith("origin_gru-") for name in both)
+
+
+def test_weights_that_were_trained_anew_are_asked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question, asked = Question("origin", "gru", 1, 2, 3), []
+
+    def answer(question: Question, demos: Path) -> Figures:
+        asked.append(question)
+        return {"held": {"2": {"share": 1.0}}}
+
+    monkeypatch.setattr(study, "answer", answer)
+    for model_id in ("a", "a", "b"):
+        monkeypatch.setattr(study, "load", lambda path, model_id=model_id: SimpleNamespace(model_id=model_id))
+        study._answered(tmp_path, question, Store(tmp_path))
+    assert asked == [question] * 2
