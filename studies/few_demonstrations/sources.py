@@ -10,7 +10,6 @@ from pathlib import Path
 from studies.robots.robots import ROBOTS, Robot
 from studies.scenes import LAPS, with_laps
 from trace_memory_ros.arm.recorder import arm_recording, record_bags
-from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData
 from trace_memory_ros.learning.bags.training import read_bags
@@ -77,8 +76,7 @@ def _annotated(robot: str) -> RecordingConfig:
 
 def _record_robot(robot: Robot, seconds: float, folder: Path, scene: int) -> Path:
     # Episodes of other lengths, as of a quick run, lie beside.
-    bag = folder / f"{seconds:g}s" / f"{scene:04d}"
-    return bag if (bag / METADATA).exists() else robot.record(bag, scene, seconds)
+    return robot.recorded(folder / f"{seconds:g}s" / f"{scene:04d}", scene, seconds)
 
 
 def _record_arm(task: str, laps: int, folder: Path, scene: int) -> Path:

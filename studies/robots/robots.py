@@ -6,6 +6,7 @@ left or right by what the panel was.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields, messages
+from trace_memory_ros.bags.layout import METADATA
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY
@@ -93,6 +95,18 @@ class Robot:
         answer = bytes(typestore().serialize_cdr(messages.text(ANSWERS[scene % 2]), fields.TEXT))
         entries.append(Entry("/branch", fields.TEXT, branch_ns, answer))
         yield from sorted(entries, key=lambda entry: entry.ns)
+
+    def recorded(self, bag: Path, scene: int, seconds: float) -> Path:
+        """The bag of an episode, recorded where it is not there; what an interrupted call left is no bag."""
+        if (bag / METADATA).exists():
+            return bag
+        shutil.rmtree(bag, ignore_errors=True)
+        try:
+            return self.record(bag, scene, seconds)
+        except BaseException:
+            # Closed, a bag that was cut looks whole.
+            shutil.rmtree(bag, ignore_errors=True)
+            raise
 
     def record(self, bag: Path, scene: int, seconds: float) -> Path:
         """An episode as `ros2 bag record` keeps it."""

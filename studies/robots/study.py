@@ -126,9 +126,7 @@ def _record(plan: RobotsPlan, robot: Robot) -> None:
     """The bags that are not there yet."""
     for kind, first, count in (("train", 0, plan.episodes), ("fresh", FRESH, plan.fresh)):
         for scene in range(first, first + count):
-            bag = _folder(plan, robot) / kind / f"{scene:04d}"
-            if not (bag / "metadata.yaml").exists():
-                robot.record(bag, scene, plan.seconds)
+            robot.recorded(_folder(plan, robot) / kind / f"{scene:04d}", scene, plan.seconds)
 
 
 def _inspect(plan: RobotsPlan, robot: Robot) -> Figures:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from studies.robots import study
-from studies.robots.robots import ROBOTS
+from studies.robots.robots import ROBOTS, Entry
+from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 
 LIVE = ("two_arms_wrench",)
@@ -70,6 +72,27 @@ def test_bags_of_other_numbers_and_lengths_are_not_learned_from(
             study._inspect(plan, ROBOTS["mobile_manipulator"])
         lengths = [(bag / "metadata.yaml").read_text(encoding="utf-8") for bag in Path(calls[-1][2]).iterdir()]
         assert lengths == [str(seconds)] * episodes
+
+
+def test_a_recording_that_was_interrupted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, bag = ROBOTS["mobile_manipulator"], tmp_path / "0000"
+    episode = list(robot.episode(0, 1.0))
+
+    def cut(self: study.Robot, scene: int, seconds: float) -> Iterator[Entry]:
+        yield from episode[: len(episode) // 2]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(study.Robot, "episode", cut)
+        with pytest.raises(KeyboardInterrupt):
+            robot.recorded(bag, 0, 1.0)
+    assert not bag.exists()
+    # As of a call that was killed.
+    bag.mkdir()
+    (bag / "0000.mcap").write_bytes(b"cut")
+    assert robot.recorded(bag, 0, 1.0) == bag
+    with BagReader(bag) as reader:
+        assert sum(1 for _ in reader.messages()) == len(episode)
 
 
 def written(bag: Path, seconds: float) -> Path:
