@@ -40,17 +40,19 @@ def share_of(figures: Figures) -> float:
     return sum(episode["success"] for episode in episodes) / max(1, len(episodes))
 
 
-def success_of(seeds: Sequence[Figures]) -> dict[str, Any] | None:
+def success_of(seeds: Sequence[Figures], alike: bool = False) -> dict[str, Any] | None:
     """Success over the episodes of several training seeds, None without any.
 
-    ci95: the wider of Wilson's over episodes and a bootstrap over seeds and the episodes of each.
+    ci95: the wider of Wilson's over episodes and a bootstrap over seeds and the episodes of each. alike: whether these
+    are the same for all seeds, which several trainings make no more of.
     """
     shares = [[bool(e["success"]) for e in figures["episodes"]] for figures in seeds]
     won, count = sum(map(sum, shares)), sum(map(len, shares))
     if not count:
         return None
     episodes = [episode for figures in seeds for episode in figures["episodes"]]
-    wilson, bootstrap = wilson_interval(won, count), two_level(shares)
+    times = len(seeds) if alike else 1
+    wilson, bootstrap = wilson_interval(won / times, count / times), two_level(shares, alike)
     found = {
         "success": won / count,
         "ci95": [min(wilson.low, bootstrap.low), max(wilson.high, bootstrap.high)],

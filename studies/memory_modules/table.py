@@ -55,12 +55,12 @@ def _row(plan: ModulesPlan, task: str, row: str) -> dict[str, Any]:
         "memory_steps": [t["memory_steps"] for t in trained],
         "attempts": [t["attempts"] for t in trained],
         "closed_loop": success_of(parts(stores, "closed_loop")),
-        "open_loop": {c.name: success_of(parts(stores, f"open_loop_{c.name}")) for c in plan.conditions},
+        "open_loop": {c.name: success_of(parts(stores, f"open_loop_{c.name}"), c.shared) for c in plan.conditions},
     }
     figures["address_override"] = {
         c.name: found
         for c in plan.conditions
-        if (found := success_of(parts(stores, f"address_override_{c.name}"))) is not None
+        if (found := success_of(parts(stores, f"address_override_{c.name}"), c.shared)) is not None
     }
     figures["agreement"] = {
         "driven": _agreement(stores, "closed_loop", f"open_loop_{plan.conditions[0].name}"),

@@ -147,6 +147,10 @@ def test_the_interval_covers_episodes_and_seeds() -> None:
     assert apart["by_seed"] == [1.0, 1.0, 0.7]
     assert apart["ci95"][0] < alike["ci95"][0] < 0.9
     assert success_of([_episodes(*[True] * 6)] * 3)["ci95"][0] < 1.0  # type: ignore[index]
+    shared = success_of([_episodes(*[True] * 9, False)] * 3, alike=True)
+    assert shared is not None and (shared["success"], shared["episodes"]) == (0.9, 30)
+    once = success_of([_episodes(*[True] * 9, False)])
+    assert once is not None and shared["ci95"] == pytest.approx(once["ci95"])
     assert alike["writes_per_s"] == 1.5
     assert success_of([]) is None
 
