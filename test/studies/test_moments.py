@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from learning.synthetic import pair
 
+from studies.moments import study
 from studies.moments.memoryless import peaks
 from studies.moments.scenes import fresh, shown, without_twins
 from studies.moments.training import compare
@@ -32,3 +34,10 @@ def test_peaks_stand_out_and_lie_apart() -> None:
     rows[0][50:54] = 4.0
     found = peaks(rows, 100)
     assert found[1] == [] and [abs(a - b) <= 3 for a, b in zip(found[0], (22, 52), strict=True)] == [True, True]
+
+
+def test_bags_that_several_seeds_decide_are_no_more_bags() -> None:
+    run = {"right": 38, "decisions": 40, "training_cpu_s": 1.0}
+    once, thrice = study._pooled([run]), study._pooled([run] * 3)
+    assert (thrice["right"], thrice["decisions"], thrice["share"]) == (114, 120, 0.95)
+    assert thrice["ci95"] == pytest.approx(once["ci95"])
