@@ -1,5 +1,6 @@
 """Which of several candidates is taken, what stops the search, and trials that are kept."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,9 @@ def test_without_decisions_the_simplest_gains_nearly_all_that_the_best_does() ->
         and simplest([1.0, 1e-4, 1e-6]) == 1
         and simplest([1e-4, 1e-6]) == 0
         and simplest([1.0, 0.0, 0.0]) == 1
+        and simplest([math.nan, 1.0, 1e-4]) == 2
+        and simplest([1.0, math.inf, 1e-4]) == 2
+        and simplest([math.nan, math.nan]) == 0
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,7 +185,13 @@ def simplest(errors: Sequence[float]) -> int:
 
     Above `NO_ERROR` an error falls to no floor that is known, so that a share of it says little; and of two that
     imitate alike, the one that has less to go by was seen to drive better (docs/explanation/worlds/popgym.md).
+    A training whose error is no finite number is not taken, unless all are like that.
     """
+    finite = [index for index, error in enumerate(errors) if math.isfinite(error)]
+    if 0 < len(finite) < len(errors):
+        return finite[simplest([errors[index] for index in finite])]
+    if not finite:
+        return 0
     gains = [errors[0] - error for error in errors]
     if max(gains) <= NOTHING * errors[0]:
         return 0
