@@ -19,8 +19,10 @@ from studies.tiny_bags import RECORDING, recording_of, write
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
 from trace_memory_ros.bags.inspection import inspect
-from trace_memory_ros.bags.layout import find_bags, layout_of
+from trace_memory_ros.bags.layout import REPLAY, author_of, find_bags, layout_of
+from trace_memory_ros.bags.messages import CONDITION
 from trace_memory_ros.bags.reader import BagReader
+from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.cli.main import main
 
 TICKS = 30
@@ -244,6 +246,21 @@ def test_a_parent_folder_is_told_from_a_bag(tmp_path: Path, name: str) -> None:
     assert find_bags(tmp_path / "day") == [tmp_path / "day" / name]
     with pytest.raises(BagFault, match="is a folder of bags, not a bag; give one of them: run"):
         BagReader(tmp_path / "day")
+
+
+def test_what_a_replay_wrote_beside_recordings_is_no_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = tmp_path / "day"
+    run = write(day / "run", recording_of(TICKS))
+    assert author_of(run) and author_of(run) != REPLAY
+    replay = day / "run_replay"
+    BagFileWriter(replay, {"memory/condition": CONDITION}, command=REPLAY).close()
+    assert find_bags(day) == [run]
+    assert main(["bags", "check", str(day)]) == 0
+    assert capsys.readouterr().out.endswith("1 ok\n")
+    shutil.rmtree(run)
+    assert find_bags(day) == find_bags(replay) == [replay]
 
 
 def test_ros_1_bags_are_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

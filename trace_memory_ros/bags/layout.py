@@ -21,6 +21,10 @@ ROS1 = ".bag"
 METADATA = "metadata.yaml"
 REINDEX = "run `ros2 bag reindex` on the folder"
 CONVERT = "convert it once: `trace-memory bags convert {} --out FOLDER`"
+AUTHOR = "written_by"
+"""Key of metadata.yaml's custom data: the command that wrote the bag."""
+REPLAY = "trace-memory replay"
+"""Writes its bags, which hold no sensors, beside the recordings."""
 
 
 @dataclass
@@ -66,14 +70,33 @@ def find_bags(folder: Path) -> list[Path]:
     """Bags at or below `folder`, in order of name: folders with metadata.yaml or storage files.
 
     Of files that hold one run in several forms one is given. ROS 1 bags are among them, to be refused by name, unless
-    a bag of the same name lies beside. Raises BagFault where there is none.
+    a bag of the same name lies beside. What `trace-memory replay` wrote beside recordings is left out. Raises BagFault
+    where there is none.
     """
     if folder.is_file() or not folder.exists():
         return [folder]
     found = _bags_below(folder)
     if not found:
         raise BagFault(folder, "holds no bag", "folder", "give a folder of bags, or a bag")
-    return found
+    return [bag for bag in found if not _is_replay(bag)] or found
+
+
+def author_of(folder: Path) -> str:
+    """The command that wrote a bag, as its metadata.yaml says; empty where nothing tells."""
+    try:
+        information = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        return str((information.get("custom_data") or {}).get(AUTHOR, ""))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError):
+        return ""
+
+
+def _is_replay(bag: Path) -> bool:
+    try:
+        # Metadata may be long to parse, and few bags name the command at all.
+        named = REPLAY.encode() in (bag / METADATA).read_bytes()
+    except OSError:
+        return False
+    return named and author_of(bag) == REPLAY
 
 
 def bags_under(sources: Iterable[Path]) -> list[Path]:

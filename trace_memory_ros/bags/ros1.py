@@ -13,9 +13,9 @@ from rosbags.rosbag1 import Reader, ReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.layout import METADATA, ROS1, plain_yaml
+from trace_memory_ros.bags.layout import AUTHOR, METADATA, ROS1, plain_yaml
 from trace_memory_ros.bags.reader import BagReader
-from trace_memory_ros.bags.writer import AUTHOR, replace_bag
+from trace_memory_ros.bags.writer import replace_bag
 from trace_memory_ros.files import atomic
 
 COMMAND = "trace-memory bags convert"

@@ -7,10 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
-from trace_memory_ros.bags.layout import METADATA, plain_yaml, stem
+from trace_memory_ros.bags.layout import AUTHOR, METADATA, author_of, stem
 from trace_memory_ros.bags.types import typestore
 from trace_memory_ros.files import outputs
 
@@ -23,8 +22,6 @@ COMPRESSIONS = {
 }
 COMMAND = "trace_memory_ros.bags.writer"
 """What a bag says that wrote it where no command did."""
-AUTHOR = "written_by"
-"""Key of metadata.yaml's custom data."""
 
 
 def replace_bag(folder: Path, command: str) -> None:
@@ -36,15 +33,6 @@ def replace_bag(folder: Path, command: str) -> None:
         if not (folder / METADATA).exists():
             raise outputs.OutputError(f"{folder} exists and is no bag: move it away, or record elsewhere")
         outputs.vacate(folder, command, author_of(folder), lambda name: name == METADATA or stem(Path(name)) != name)
-
-
-def author_of(folder: Path) -> str:
-    """The command that wrote a bag, as its metadata.yaml says; empty where nothing tells."""
-    try:
-        information = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
-        return str((information.get("custom_data") or {}).get(AUTHOR, ""))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError):
-        return ""
 
 
 class BagFileWriter:

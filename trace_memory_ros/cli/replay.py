@@ -35,11 +35,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay, print what happened and how fast; returns 0."""
+    from trace_memory_ros.bags.layout import REPLAY
     from trace_memory_ros.bags.recording import RecordingConfig
     from trace_memory_ros.files import outputs
     from trace_memory_ros.measure.summary import write_summary
     from trace_memory_ros.replay.bag_replay import Replay
-    from trace_memory_ros.replay.output_bag import COMMAND, replay_to_bag
+    from trace_memory_ros.replay.output_bag import replay_to_bag
     from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
     from trace_memory_ros.runtime.shipped import find_checkpoint
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     )
     name = default_out(args.bag).name
     summary = args.summary or Path("out") / name
-    outputs.check(summary, COMMAND, "--summary")
+    outputs.check(summary, REPLAY, "--summary")
     parity = replay_to_bag(replay, out)
     print_report(replay.report, parity, bool(replay.live))
     if replay.recording.clock_note:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     figures = {"mechanism": runtime.config.mechanism, "model_id": runtime.model_id, **replay.report.figures()}
     figures["stamped_when_received"] = list(replay.recording.received)
     figures["parity"] = None if parity is None else parity.figures()
-    path = write_summary(outputs.claim(summary, COMMAND, "--summary"), f"{COMMAND} {args.bag.name}", figures)
+    path = write_summary(outputs.claim(summary, REPLAY, "--summary"), f"{REPLAY} {args.bag.name}", figures)
     if out is not None:
         print(f"bag: {out}")
     print(f"figures: {path}")

@@ -13,8 +13,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import StoragePlugin, Writer
 
+from trace_memory_ros.bags.layout import AUTHOR
 from trace_memory_ros.bags.types import typestore
-from trace_memory_ros.bags.writer import AUTHOR, replace_bag
+from trace_memory_ros.bags.writer import replace_bag
 
 CDR_LITTLE_ENDIAN = b"\x00\x01"
 _INFINITE = QosTime(9_223_372_036, 854_775_807)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from trace_memory_ros.bags.layout import REPLAY
 from trace_memory_ros.bags.messages import CONDITION, DIAGNOSTICS, condition_to_message, report_to_message
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
@@ -15,8 +16,6 @@ from trace_memory_ros.replay.bag_replay import Replay, ReplayedTick
 from trace_memory_ros.replay.parity import Parity, compare
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, RECORD_TOPIC, TickReport
-
-COMMAND = "trace-memory replay"
 
 
 class ReplayBag:
@@ -28,7 +27,7 @@ class ReplayBag:
 
     def __init__(self, folder: Path, recording: RecordingConfig) -> None:
         self._condition, self._record = recording.topic(CONDITION_TOPIC), recording.topic(RECORD_TOPIC)
-        self._writer = BagFileWriter(folder, {self._condition: CONDITION, self._record: DIAGNOSTICS}, command=COMMAND)
+        self._writer = BagFileWriter(folder, {self._condition: CONDITION, self._record: DIAGNOSTICS}, command=REPLAY)
         self._streams = [stream.name for stream in recording.observation.inputs]
         self._unknown = {name: StreamCounters() for name in self._streams}
         self._faults: dict[str, None] = {}
