@@ -129,7 +129,7 @@ def test_weights_of_a_larger_efficientnet_are_refused(tmp_path: Path) -> None:
     ("config", "px", "message"),
     [
         (BackboneConfig("resnet"), 96, "did you mean 'resnet18'"),
-        (BackboneConfig("efficientnet_lite0"), 16, r"cannot see images of 16.*thumbnail_px"),
+        (BackboneConfig("efficientnet_lite0"), 16, r"cannot see images of 16.*eyes.px"),
         (BackboneConfig("efficientnet_lite0", options={"stride": 4}), 96, "must be one of 8, 16, 32"),
         (BackboneConfig("efficientnet_lite0", options={"strid": 8}), 96, "did you mean 'stride'"),
         (BackboneConfig("small", options={"depth": 3}), 96, "depth"),

@@ -236,7 +236,7 @@ def test_sizes_that_do_not_fit_are_named() -> None:
     plan, _ = seen_at(40)
     with pytest.raises(ConfigError, match=r"image_px = 64 is more than is kept of camera overhead of 40"):
         _ = replace(plan, policy_options={"image_px": 64}).policy_px
-    with pytest.raises(ConfigError, match=r"thumbnail_px = 64.*image_px = 40"):
+    with pytest.raises(ConfigError, match=r"eyes.px = 64 is more than is kept of camera overhead of 40.*raise"):
         with_eyes(plan, EyesSection(px=64), BackboneSection())
     with pytest.raises(ConfigError, match=r"leave eyes.px out"):
         with_eyes(plan, EyesSection("policy", px=16), BackboneSection())

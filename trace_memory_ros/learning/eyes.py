@@ -8,6 +8,7 @@ from typing import Any
 
 from trace_memory_ros.files.strict import ConfigError, require_choice, require_int, require_text
 from trace_memory_ros.learning.build import Design
+from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.vision import weights
 from trace_memory_ros.vision.config import FROM_NOTHING, POLICY, SMALL, BackboneConfig
 from trace_memory_ros.vision.encoder import POOLINGS
@@ -59,6 +60,7 @@ def with_eyes(design: Design, eyes: EyesSection, policy: BackboneSection) -> Des
     seen = design.observation
     shared = eyes.name == POLICY
     if eyes.px is not None or shared:
+        _check_kept(seen, eyes.px or 0)
         seen = replace(seen, thumbnail_px=eyes.px or design.policy_px)
     if shared and seen.thumbnail_px != design.policy_px:
         raise ConfigError(
@@ -70,3 +72,12 @@ def with_eyes(design: Design, eyes: EyesSection, policy: BackboneSection) -> Des
         options["backbone"] = policy.chosen(design.policy_px)
     backbone = BackboneConfig(POLICY) if shared else eyes.chosen(seen.thumbnail_px)
     return replace(design, observation=seen, backbone=backbone, pooling=eyes.pooling, policy_options=options)
+
+
+def _check_kept(seen: ObservationConfig, px: int) -> None:
+    small = [f"{name} of {seen.px_of(name)}" for name in seen.camera_names if seen.px_of(name) < px]
+    if small:
+        raise ConfigError(
+            f"eyes.px = {px} is more than is kept of camera {', '.join(small)}: raise image_px of the observation or "
+            "the camera in --config, or lower eyes.px"
+        )

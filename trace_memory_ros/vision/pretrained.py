@@ -46,7 +46,7 @@ class PretrainedBackbone(VisualBackbone):
         if px < self.stride:
             raise ConfigError(
                 f"backbone {config.name} has one token per {self.stride} pixels and cannot see images of {px}: give it "
-                "larger ones (observation.thumbnail_px, or policy.options.image_px), or take backbone small"
+                "larger ones (eyes.px of the memory, policy.options.image_px of the policy), or take backbone small"
             )
         for name, values in zip(("mean", "std"), self.normalisation, strict=True):
             self.register_buffer(name, torch.tensor(values).reshape(3, 1, 1), persistent=False)
