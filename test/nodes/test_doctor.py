@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -211,6 +212,29 @@ def test_a_live_robot_is_looked_at(domain_id: int, tmp_path: Path) -> None:
         assert said.count("->") >= 4
     finally:
         robot.client.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--remap", "odom=/base/odom"], "remaps odom=/base/odom: .*; write OLD:=NEW"),
+        (["--remap", "odom:=/base-odom"], "remaps odom:=/base-odom: .*; write OLD:=NEW"),
+        (["--namespace", "my-robot"], "namespace 'my-robot': .*; write one such as cell/left"),
+        (["--remap", "odom:=/base/odom"], ""),
+    ],
+)
+def test_rules_that_ros_refuses_are_named_and_others_raise_no_warning(
+    domain_id: int, tmp_path: Path, words: list[str], said: str
+) -> None:
+    tiny_checkpoint(tmp_path / "checkpoint", observation=CONFIG)
+    command = [sys.executable, "-m", "trace_memory_ros.cli.main", "doctor", str(tmp_path / "checkpoint")]
+    environment = {**os.environ, **private_environment(domain_id)}
+    ended = subprocess.run(
+        [*command, "--seconds", "0.5", *words], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr and "deprecated" not in ended.stdout + ended.stderr
+    assert re.search(said, ended.stderr), ended.stderr
 
 
 def consult(robot: Robot, domain_id: int, checkpoint: Path, broken: bool) -> tuple[int, str]:

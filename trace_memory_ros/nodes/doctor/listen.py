@@ -9,10 +9,12 @@ from typing import Any
 
 import rclpy
 from rclpy.context import Context
+from rclpy.exceptions import NameValidationException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import ReliabilityPolicy
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.doctor.heard import Endpoint, Listening, Seen, TopicSeen
 from trace_memory_ros.nodes.inputs import InputSubscriptions
 from trace_memory_ros.nodes.transport import BUILTIN, DISTRO, PROFILES, RANGE
@@ -41,22 +43,41 @@ def listen(
     namespace: str = "",
     remap: Sequence[str] = (),
 ) -> Seen:
-    """Listen to a robot for `seconds`. remap: `OLD:=NEW` as for a node. Raises ConfigError as subscriptions do."""
+    """Listen to a robot for `seconds`. remap: `OLD:=NEW` as for a node.
+
+    Raises ConfigError for a rule or a namespace that ROS refuses, and as subscriptions do.
+    """
     context = Context()
-    rclpy.init(context=context)
-    rules = [argument for rule in remap for argument in ("-r", rule)]
-    node = rclpy.create_node(
-        "trace_memory_doctor",
-        namespace=namespace,
-        context=context,
-        cli_args=["--ros-args", *rules] if rules else None,
-        use_global_arguments=False,
-    )
+    # Without arguments rclpy would read those of the command, whose remaps are none of a ROS program's.
+    rclpy.init(args=[], context=context)
+    try:
+        node = _node(context, namespace, remap)
+    except BaseException:
+        rclpy.try_shutdown(context=context)
+        raise
     try:
         return _Doctor(node, observation, actions).seen(seconds)
     finally:
         node.destroy_node()
         rclpy.try_shutdown(context=context)
+
+
+def _node(context: Context, namespace: str, remap: Sequence[str]) -> Node:
+    rules = [argument for rule in remap for argument in ("-r", rule)]
+    try:
+        return rclpy.create_node(
+            "trace_memory_doctor",
+            namespace=namespace,
+            context=context,
+            cli_args=["--ros-args", *rules] if rules else None,
+            use_global_arguments=False,
+        )
+    except NameValidationException as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"namespace {namespace!r}: {said}; write one such as cell/left") from error
+    except RuntimeError as error:
+        said = str(error).partition(", at ")[0]
+        raise ConfigError(f"remaps {', '.join(remap)}: {said}; write OLD:=NEW, both as topics") from error
 
 
 class _Doctor:
