@@ -57,6 +57,8 @@ def test_a_file_gives_back_what_was_written(tmp_path: Path, recording: Recording
         ({"actions": {"topic": "x", "kind": "twist", "names": ["a"]}}, "actions.kind"),
         ({"branches": {}}, "give one of them"),
         ({"branches": {"topic": "a", "file": "b"}}, "give one of them"),
+        ({"branches": {"topic": ["a", "b"]}}, "branches.topic = .* must be a non-empty string"),
+        ({"branches": {"file": 3}}, "branches.file = 3: must be a non-empty string"),
         ({"namespace": 5}, "namespace = 5"),
         ({"observation": None}, "expected a mapping"),
     ],

@@ -60,6 +60,7 @@ class BranchConfig:
             raise ConfigError(
                 f"branches has topic = {self.topic!r} and file = {self.file!r}: give one of them, or leave branches out"
             )
+        require_text(self.topic or self.file, "branches.topic" if self.topic else "branches.file")
 
 
 @dataclass(frozen=True)
