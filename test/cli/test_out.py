@@ -44,6 +44,7 @@ COMMANDS = {
     "replay's summary": ["replay", "BAG", "--checkpoint", "CHECKPOINT", "--config", "CONFIG", "--summary", "OUT"],
     "convert": ["bags", "convert", "OLD", "--out", "OUT"],
     "inspect": ["bags", "inspect", "BAG", "--out", "OUT/observation.yaml"],
+    "permissions": ["permissions", "origin_trace", "--out", "OUT/policy.xml"],
 }  # fmt: skip
 
 
@@ -57,6 +58,7 @@ def test_a_place_with_other_things_in_it_is_refused_untouched(
     (tmp_path / "sweep.yaml").write_text("source: [bags]\n")
     out = write(tmp_path / "precious", recording_of(3))
     (out / "observation.yaml").write_text("mine: true\n")
+    (out / "policy.xml").write_text("<policy/>\n")
     places = {"BAGS": bag.parent, "BAG": bag, "CONFIG": tmp_path / "recording.yaml", "CACHE": tmp_path / "cache",
               "CHECKPOINT": tmp_path / "checkpoint", "OUT": out, "OLD": tmp_path / "walk.bag",
               "SWEEP": tmp_path / "sweep.yaml"}  # fmt: skip

@@ -77,12 +77,11 @@ def test_the_shipped_policy_is_what_the_command_writes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_policy_that_somebody_edited_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written = tmp_path / "security" / "policy.xml"
-    command = ["permissions", "origin_trace", "--out", str(written)]
-    assert main(command) == main(command) == 0
-    edited = written.read_text().replace("<topic>command", "<topic>my_arm/command")
-    written.write_text(edited)
-    assert main(command) == 1
-    assert "give another file by --out" in capsys.readouterr().err
-    assert written.read_text() == edited
+def test_a_policy_that_was_edited_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["permissions", "origin_trace", "--out", str(tmp_path / "policy.xml")]
+    assert main(words) == 0 and main([*words, "--dry-run"]) == 0
+    edited = (tmp_path / "policy.xml").read_text().replace("policy_node/stop", "policy_node/halt")
+    (tmp_path / "policy.xml").write_text(edited)
+    assert main(words) == 1
+    assert "or was edited: give another file by --out" in capsys.readouterr().err
+    assert (tmp_path / "policy.xml").read_text() == edited

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+COMMAND = "trace-memory permissions"
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
@@ -19,6 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write or print the policy."""
+    from trace_memory_ros.files import outputs
     from trace_memory_ros.nodes.permissions import permissions, policy_xml
     from trace_memory_ros.nodes.robot_topics import RobotTopics
 
@@ -28,22 +31,6 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None:
         print(text, end="")
     else:
-        _write(args.out, text)
+        outputs.write_file(args.out, text, COMMAND, comment=outputs.XML)
         print(f"written to {args.out}")
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    """Raises OutputError where another policy lies there, which somebody may have edited, or nothing can be written."""
-    from trace_memory_ros.files import atomic, outputs
-
-    try:
-        if path.exists() and path.read_bytes() != text.encode():
-            raise outputs.OutputError(
-                f"{path} is there and is not what this command writes for these arguments: give another file by --out, "
-                "or move it away"
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, text)
-    except OSError as error:
-        raise outputs.unwritable(path, error) from error

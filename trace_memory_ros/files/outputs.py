@@ -7,13 +7,25 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from trace_memory_ros.files import atomic
 
 MARKER = ".written_by"
 """File in a folder of results that names the command that wrote them."""
 SUMMARY = "summary.json"
-_SEAL = "# Written by {}; sealed "
+_SEAL = "Written by {}; sealed "
+
+
+class Comment(NamedTuple):
+    """How a line of comment begins and ends in a kind of file."""
+
+    begin: str
+    end: str = ""
+
+
+HASH = Comment("# ")
+XML = Comment("<!-- ", " -->")
 
 
 class OutputError(ValueError):
@@ -84,7 +96,7 @@ def vacate(folder: Path, command: str, author: str, written: Callable[[str], boo
         raise unwritable(folder, error, option) from error
 
 
-def check_file(path: Path, command: str, option: str = "--out") -> None:
+def check_file(path: Path, command: str, option: str = "--out", comment: Comment = HASH) -> None:
     """Raise OutputError where `path` is anything else than a file that `write_file` wrote and nobody edited since."""
     if not path.exists() and not path.is_symlink():
         return
@@ -92,28 +104,29 @@ def check_file(path: Path, command: str, option: str = "--out") -> None:
         known = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         known = ""
-    content, found, _ = known.rpartition(_SEAL.format(command))
-    if not found or known != _sealed(content, command):
+    content, found, _ = known.rpartition(comment.begin + _SEAL.format(command))
+    if not found or known != _sealed(content, command, comment):
         raise OutputError(
             f"{path} is not as `{command}` wrote it, or was edited: give another file by {option}, or move it away"
         )
 
 
-def write_file(path: Path, content: str, command: str, option: str = "--out") -> None:
-    """Write a text file whose comments begin with `#`, with a last line by which `check_file` knows it again.
+def write_file(path: Path, content: str, command: str, option: str = "--out", comment: Comment = HASH) -> None:
+    """Write a text file, with a last line of comment by which `check_file` knows it again.
 
     Raises OutputError where `check_file` does, or where it cannot be written.
     """
-    check_file(path, command, option)
+    check_file(path, command, option, comment)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, _sealed(content, command))
+        atomic.write(path, _sealed(content, command, comment))
     except OSError as error:
         raise unwritable(path, error, option) from error
 
 
-def _sealed(content: str, command: str) -> str:
-    return f"{content}{_SEAL.format(command)}{hashlib.sha256(content.encode()).hexdigest()[:16]}\n"
+def _sealed(content: str, command: str, comment: Comment) -> str:
+    seal = _SEAL.format(command) + hashlib.sha256(content.encode()).hexdigest()[:16]
+    return f"{content}{comment.begin}{seal}{comment.end}\n"
 
 
 def unwritable(path: Path, error: OSError, option: str = "--out") -> OutputError:
