@@ -168,7 +168,7 @@ def test_writes_are_so_many_a_second_of_what_was_demonstrated(
     assert float(found.detach()) == pytest.approx(beyond**2 / target)
 
 
-@pytest.mark.parametrize("rho", [0.05, 0.15, 0.5])
+@pytest.mark.parametrize("rho", [0.05, 0.5])
 def test_what_writes_are_worth_to_the_task_moves_their_rate_by_a_small_share(inputs: Inputs, rho: float) -> None:
     """A gate that opens everywhere, where every write is worth something: small targets are held as well as large."""
     xs, memory = inputs(1, 400), build(rho=rho)

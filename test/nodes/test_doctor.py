@@ -218,7 +218,6 @@ def test_a_live_robot_is_looked_at(domain_id: int, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--remap", "odom=/base/odom"], "remaps odom=/base/odom: .*; write OLD:=NEW"),
-        (["--remap", "odom:=/base-odom"], "remaps odom:=/base-odom: .*; write OLD:=NEW"),
         (["--namespace", "my-robot"], "namespace 'my-robot': .*; write one such as cell/left"),
         (["--remap", "odom:=/base/odom"], ""),
     ],

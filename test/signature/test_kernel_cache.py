@@ -44,8 +44,7 @@ def test_kernels_of_several_processes_are_not_taken_for_one_another(tmp_path: Pa
     python(tmp_path, CALL)
 
 
-@pytest.mark.parametrize("room", USES)
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize(("room", "kind"), [("signature", "nbi"), ("signature", "nbc"), ("aura", "nbc")])
 def test_what_a_power_cut_left_of_the_cache_is_compiled_anew(tmp_path: Path, room: str, kind: str) -> None:
     python(tmp_path, USES[room], "2", "1")
     broken = list(tmp_path.rglob(f"*.{kind}"))
@@ -56,7 +55,6 @@ def test_what_a_power_cut_left_of_the_cache_is_compiled_anew(tmp_path: Path, roo
     assert all(file.stat().st_size for file in tmp_path.rglob(f"*.{kind}"))
 
 
-@pytest.mark.parametrize("room", USES)
-def test_kernels_are_compiled_where_nothing_can_be_kept(tmp_path: Path, room: str) -> None:
+def test_kernels_are_compiled_where_nothing_can_be_kept(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    python(tmp_path / "file", USES[room], "2", "1", NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")
+    python(tmp_path / "file", COMPILE, "2", "1", NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")

@@ -40,7 +40,7 @@ def evaluate_from(args: argparse.Namespace) -> int:
     checkpoint = Path(find_checkpoint(args.checkpoint))
     bags = bags_under([Path(source) for source in args.source])
     runtime = MemoryRuntime.from_checkpoint(checkpoint)
-    recording = recording_for(runtime, _recording(args.config, args.source, checkpoint))
+    recording = recording_for(runtime, recording_of(args.config, args.source, checkpoint))
     settings = EvidenceSettings(args.seed, args.window, args.present_seconds)
     out = outputs.claim(args.out or Path("out") / f"evaluate-{checkpoint.resolve().name}", "trace-memory evaluate")
     plan = FleetPlan(checkpoint, recording, args.cache, settings)
@@ -69,7 +69,7 @@ def evaluate_from(args: argparse.Namespace) -> int:
     return 0 if evaluation.episodes else 1
 
 
-def _recording(config: Path | None, sources: Sequence[str], checkpoint: Path) -> RecordingConfig | None:
+def recording_of(config: Path | None, sources: Sequence[str], checkpoint: Path) -> RecordingConfig | None:
     """What is what in the bags: as given, as a file beside them says, or as when the checkpoint learned; else None."""
     if config is not None:
         return RecordingConfig.load(config)
