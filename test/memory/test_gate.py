@@ -176,8 +176,8 @@ def test_what_writes_are_worth_to_the_task_moves_their_rate_by_a_small_share(inp
     states, _, records = memory.scan(xs, memory.initial_state(1), mask)
     memory.anneal(1.0)
     logit = torch.linspace(0.5, 0.6, 400)[None].requires_grad_()
-    optimiser = torch.optim.SGD([logit], lr=2.0)
-    for _ in range(3000):
+    optimiser = torch.optim.SGD([logit], lr=6.0)
+    for _ in range(1000):
         optimiser.zero_grad()
         told = records._replace(gate=torch.sigmoid(logit))
         found = memory.auxiliary(xs, states, told, mask)["write_rate"] - 0.1 * straight_through(told.gate).mean()
