@@ -98,7 +98,7 @@ def test_episodes_without_the_branch_need_no_memory(ticks: slice) -> None:
 
 
 def test_sets_of_episodes_without_moments_seldom_show_one() -> None:
-    sets = [search([wandering(100 * number + seed) for seed in range(24)]) for number in range(12)]
+    sets = [search([wandering(100 * number + seed) for seed in range(24)]) for number in range(8)]
     assert sum(any(kind.needs_memory for kind in found.kinds) for found in sets) == 0
 
 

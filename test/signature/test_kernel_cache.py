@@ -4,8 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numba
+import numpy as np
 import pytest
+
+from trace_memory_ros.memory.aura.kernel import call
+from trace_memory_ros.signature.compiled import kept
 
 COMPILE = (
     "import sys; from trace_memory_ros.signature.kernel import update_kernel; update_kernel(*map(int, sys.argv[1:]))"
@@ -23,15 +29,6 @@ for (dim, depth), kernel in kernels.items():
     assert np.array_equal(inside, outside) and inside.any()
 """
 
-SCAN = """
-import torch
-from trace_memory_ros.memory.registry import build
-from trace_memory_ros.testing.inputs import DIMS, random_inputs
-memory = build("aura", DIMS)
-memory.scan(random_inputs(2, 4), memory.initial_state(2), torch.ones(2, 4, dtype=torch.bool))
-"""
-USES = {"signature": COMPILE, "aura": SCAN}
-
 
 def python(cache: Path, code: str, *arguments: str, **more: str) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **more}
@@ -44,14 +41,35 @@ def test_kernels_of_several_processes_are_not_taken_for_one_another(tmp_path: Pa
     python(tmp_path, CALL)
 
 
-@pytest.mark.parametrize(("room", "kind"), [("signature", "nbi"), ("signature", "nbc"), ("aura", "nbc")])
-def test_what_a_power_cut_left_of_the_cache_is_compiled_anew(tmp_path: Path, room: str, kind: str) -> None:
-    python(tmp_path, USES[room], "2", "1")
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_what_a_power_cut_left_of_the_cache_is_compiled_anew(tmp_path: Path, kind: str) -> None:
+    python(tmp_path, COMPILE, "2", "1")
     broken = list(tmp_path.rglob(f"*.{kind}"))
     assert broken
     for file in broken:
         file.write_bytes(b"")
-    python(tmp_path, USES[room], "2", "1")
+    python(tmp_path, COMPILE, "2", "1")
+    assert all(file.stat().st_size for file in tmp_path.rglob(f"*.{kind}"))
+
+
+def fill(numbers: Any) -> None:
+    numbers[:] = 2.0
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_kernels_that_compile_when_they_are_called_are_compiled_anew_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """As AURA's are, of which each takes seconds."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    call(kept(fill, {}), np.zeros(3))
+    for file in tmp_path.rglob(f"*.{kind}"):
+        file.write_bytes(b"")
+    again, numbers = kept(fill, {}), np.zeros(3)
+    with pytest.raises(EOFError):
+        again(numbers)
+    call(again, numbers)
+    assert (numbers == 2.0).all()
     assert all(file.stat().st_size for file in tmp_path.rglob(f"*.{kind}"))
 
 
