@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from trace_memory_ros.memory.base import Readout
 from trace_memory_ros.observation.images import shrunk
@@ -21,6 +21,8 @@ from trace_memory_ros.policies.receding import RecedingHorizon
 from trace_memory_ros.vision.base import VisualBackbone
 from trace_memory_ros.vision.bounded import outline
 from trace_memory_ros.vision.config import SMALL
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 class ChunkRunner:
@@ -53,22 +55,12 @@ class ChunkRunner:
         Raises `ValueError` naming the options that are unknown, or the tensors that are missing, superfluous or of
         another shape.
         """
-        try:
+
+        def build() -> ChunkModule:
             outline(lambda: cls.build(options), tensors.values(), "the policy", _has_backbone(options))
-            policy = cls.build(options)
-        except TypeError as error:
-            raise ValueError(
-                f"the checkpoint's policy options {dict(options)} are not {cls.__name__}'s: {error}. "
-                "Restore the config.yaml that was written with these weights, or install the version that wrote it."
-            ) from error
-        try:
-            policy.load_state_dict(dict(tensors))
-        except RuntimeError as error:
-            raise ValueError(
-                f"the checkpoint's policy tensors do not fit its policy options {dict(options)}: {error}. "
-                "Train again, or restore the config.yaml that was written with these weights."
-            ) from error
-        return cls(policy)
+            return cls.build(options)
+
+        return cls(rebuilt(build, tensors, f"{cls.__name__}'s", f" {dict(options)}"))
 
     def chunk(self, observation: ObservationLike, condition: ConditionLike) -> NDArray[np.float32]:
         """The chunk `(H, A)` predicted from this tick alone: rad for joints, 0..1 for suction.
@@ -136,6 +128,29 @@ class RecedingRunner(ChunkRunner):
         assert action is not None
         self._tick += 1
         return action
+
+
+def rebuilt(build: Callable[[], Module], tensors: Mapping[str, Tensor], whose: str, options: str = "") -> Module:
+    """A checkpoint's policy: what `build` makes of its options, with its tensors.
+
+    whose: options they have to be. options: what they are, as words of the message. Raises ValueError where options or
+    tensors are not the policy's.
+    """
+    try:
+        policy = build()
+    except TypeError as error:
+        raise ValueError(
+            f"the checkpoint's policy options{options} are not {whose}: {error}. "
+            "Restore the config.yaml that was written with these weights, or install the version that wrote it."
+        ) from error
+    try:
+        policy.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise ValueError(
+            f"the checkpoint's policy tensors do not fit its policy options{options}: {error}. "
+            "Train again, or restore the config.yaml that was written with these weights."
+        ) from error
+    return policy
 
 
 def _has_backbone(options: Mapping[str, Any]) -> bool:

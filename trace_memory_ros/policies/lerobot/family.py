@@ -14,6 +14,7 @@ from trace_memory_ros.policies.lerobot.config import LerobotConfig
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, NothingToShare
 from trace_memory_ros.policies.lerobot.files import read_config
 from trace_memory_ros.policies.lerobot.runner import LerobotRunner
+from trace_memory_ros.policies.runner import rebuilt
 
 FOLDER, HASHES = "folder", ("adapter_sha256", "base_sha256")
 
@@ -25,7 +26,7 @@ def run(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> LerobotRun
     Raises ValueError where options are missing or tensors do not fit, or the folder holds another policy by now.
     """
     if FOLDER not in options and "lerobot" in options:
-        module = _built(options, tensors)
+        module = rebuilt(lambda: BuiltChunks(LerobotConfig(**options)), tensors, "those of family lerobot")
         return LerobotRunner(module.eval().checkpoint, _eyes_of(module))
     missing = [key for key in (FOLDER, *HASHES) if key not in options]
     if missing or tensors:
@@ -41,25 +42,6 @@ def run(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> LerobotRun
                 "policy, or write the checkpoint again"
             )
     return LerobotRunner.from_folder(options[FOLDER])
-
-
-def _built(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> BuiltChunks:
-    """The policy that was trained here. Raises ValueError naming what is unknown or does not fit."""
-    try:
-        module = BuiltChunks(LerobotConfig(**options))
-    except TypeError as error:
-        raise ValueError(
-            f"the checkpoint's policy options are not those of family lerobot: {error}. Restore the config.yaml that "
-            "was written with these weights, or install the version that wrote it"
-        ) from error
-    try:
-        module.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        raise ValueError(
-            f"the checkpoint's policy tensors do not fit its policy options: {error}. Train again, or restore the "
-            "config.yaml that was written with these weights"
-        ) from error
-    return module
 
 
 def options_of(folder: str | Path) -> dict[str, Any]:
