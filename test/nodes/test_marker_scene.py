@@ -9,8 +9,10 @@ from nodes.panel import check_valid, diagnostics, drawn, of, picture, scene, wor
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker
 
+from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.msg import EpisodeStatus, MemoryCondition, MemoryDiagnostics
-from trace_memory_ros.nodes.markers import colours
+from trace_memory_ros.nodes.markers import colours, text
 
 ANY_FLOAT = st.floats(width=32)
 
@@ -157,3 +159,10 @@ def test_an_answer_is_judged_as_its_task_does(task, told, line):
     shown.on_episode(EpisodeStatus(task=task, **told))
     shown.on_diagnostics(diagnostics(0), 0.0)
     assert any(line == said[-len(line) :] for said in words(drawn(shown.picture(0.0))).splitlines())
+
+
+def test_the_panel_calls_answers_as_the_arms_tasks_do() -> None:
+    """The nodes of a robot know no simulated arm, so that the words stand twice."""
+    for name, called in text._WORDS.items():
+        assert called == task_of(name).words
+        assert [Scenario(name, 0, cue).answers for cue in range(len(called))] == [(cue,) for cue in range(len(called))]
