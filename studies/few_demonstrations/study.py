@@ -33,7 +33,8 @@ from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.runtime.window import PathWindow
 
-SCHEMA = 4
+SCHEMA = 5
+"""Of the bags and of what is found on them."""
 SIZES = {
     "mobile_manipulator": (24, 48),
     "six_axis_gripper": (24, 48),
@@ -235,7 +236,7 @@ def cross_validated(plan: FewPlan, job: Job) -> Figures:
 
 
 def _bags(plan: FewPlan, job: Job, kind: str, count: int) -> BagData:
-    return data_of(job.source, plan.out_dir / "bags", plan.out_dir / "cache", kind, count, plan.seconds)
+    return data_of(job.source, plan.out_dir / f"bags_{SCHEMA}", plan.out_dir / "cache", kind, count, plan.seconds)
 
 
 def _delayed(plan: FewPlan, job: Job) -> Iterator[tuple[int, BagData]]:

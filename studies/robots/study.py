@@ -20,7 +20,8 @@ from studies.tables import table
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.cli.main import main as command
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the bags and of what is found on them."""
 MEMORIES: dict[str, tuple[str, ...]] = {
     "none": ("--memory", "none"),
     "first_frame": ("--memory", "first_frame"),
@@ -119,7 +120,8 @@ def _parity(live: Figures) -> str:
 
 def _folder(plan: RobotsPlan, robot: Robot) -> Path:
     """Of its bags and what is made of them. The commands take all bags that are there: those of these sizes alone."""
-    return plan.out_dir / f"{robot.name}-{plan.episodes}-{plan.fresh}-{plan.seconds:g}s"
+    sizes = f"{plan.episodes}-{plan.fresh}-{plan.seconds:g}s"
+    return plan.out_dir / f"bags_{SCHEMA}" / f"{robot.name}-{sizes}"
 
 
 def _record(plan: RobotsPlan, robot: Robot) -> None:

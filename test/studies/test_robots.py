@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from studies.robots import study
-from studies.robots.robots import ROBOTS, Entry
+from studies.robots.robots import BEGIN_NS, ROBOTS, Entry, Play
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 
@@ -43,6 +44,16 @@ def test_a_strangers_robot_from_its_bags_to_live_commands(
     assert set(live["commands"]) == {shipped.topic(part.topic) for part in shipped.actions.parts}
     assert min(live["commands"].values()) > 0.8 * live["ok"]
     assert live["replay"]["identical"], live["replay"]
+
+
+def test_no_two_robots_move_alike() -> None:
+    """Six joints and a gripper, and a base and five joints, are seven numbers each."""
+    arm, mobile = ROBOTS["six_axis_gripper"], ROBOTS["mobile_manipulator"]
+    assert arm.joints == mobile.joints
+    for scene in (0, 1, 1_000):
+        plays = [Play(robot, scene, 8.0) for robot in (arm, mobile)]
+        assert plays[0].cue_s != plays[1].cue_s
+        assert not np.allclose(*(play.at(4.0, BEGIN_NS, False).pose for play in plays), atol=0.01)
 
 
 def test_a_table_shows_what_was_found() -> None:
