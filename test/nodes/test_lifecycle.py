@@ -62,6 +62,19 @@ def test_a_bad_checkpoint_fails_loudly_and_can_be_mended(
     assert lone_node.stop() == 0
 
 
+@pytest.mark.parametrize("wrong", [30, -3.0], ids=["a whole number", "outside its limits"])
+def test_a_parameter_that_cannot_be_ends_the_process_in_a_line(wrong: float, tmp_path: Path, domain_id: int) -> None:
+    spec = NodeSpec("memory_node", {"hang_timeout_s": wrong}, namespace="alone")
+    process = NodeProcess(spec, tmp_path, private_environment(domain_id))
+    try:
+        with pytest.raises(NodeFailed, match="ended with exit code 1"):
+            process.wait_ready(PATIENCE_S)
+    finally:
+        process.stop()
+    assert "parameter hang_timeout_s: give a float in 0 .. 3600, for example 30.0; the process ends" in process.log
+    assert str(wrong) in process.log and "Traceback" not in process.log
+
+
 def ends_of(client: EpisodeClient, node: str) -> list[str]:
     """Topics that a node of the client's namespace publishes or subscribes to, as often as it does."""
     graph, names = client.node, {topic for topic, _ in client.node.get_topic_names_and_types()}

@@ -16,6 +16,7 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
@@ -198,7 +199,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     # the middleware starts its threads, the signals reach the one thread that waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     rclpy.init(args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO)
-    node = make()
+    node = _made(make)
     threading.Thread(target=_end_on_signal, args=(node.ended,), daemon=True).start()
     parent.watch(lambda: _orphaned(node))
     executor = SingleThreadedExecutor()
@@ -220,6 +221,15 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> N
     # Everything is released. Taking torch and numba apart on top needs seconds on a busy machine, and launchers kill
     # what has not ended a few seconds after SIGINT.
     os._exit(node.ended.result() or 0)
+
+
+def _made(make: Callable[[], ManagedNode]) -> ManagedNode:
+    try:
+        return make()
+    except parameters.WrongParameter as error:
+        get_logger("start").fatal(f"{error}; the process ends")
+        rclpy.try_shutdown()
+        sys.exit(1)
 
 
 def _end_on_signal(ended: Future[int]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -26,6 +27,10 @@ HANG_TIMEOUT = (
     "How long the executor of an active node may stand still before its process ends, to be started again; 0 for ever."
 )
 DIAGNOSTICS_RATE = "Rate of diagnostic_msgs/DiagnosticArray on /diagnostics."
+
+
+class WrongParameter(ValueError):
+    """A value given at start that a node cannot take; the message names it and what is wanted."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,17 @@ def _problem(value: Any, default: Any, spec: Spec) -> str:
 
 
 def declare(node: Node, table: type) -> None:
-    """Declare every parameter of `table` on `node`, with description, limits and the read-only flag."""
+    """Declare every parameter of `table` on `node`, with description, limits and the read-only flag.
+
+    Raises `WrongParameter` for a value given at start of another type or outside its limits.
+    """
     for name, (default, spec) in specs(table).items():
-        node.declare_parameter(name, default, _descriptor(default, spec))
+        try:
+            node.declare_parameter(name, default, _descriptor(default, spec))
+        except ParameterException as error:
+            limits = f" in {spec.limits}" if spec.minimum is not None else ""
+            wanted = f"give a {type(default).__name__}{limits}, for example {default!r}"
+            raise WrongParameter(f"{str(error).removesuffix(f': {name}')}: parameter {name}: {wanted}") from error
 
 
 def _descriptor(default: Any, spec: Spec) -> ParameterDescriptor:
