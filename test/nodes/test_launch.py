@@ -18,6 +18,7 @@ from fixtures import tiny_checkpoint
 from learning.tiny_bags import TICKS, recording, write_bag
 from nodes.test_parameters import TABLES
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.msg import MemoryCondition
 from trace_memory_ros.nodes import launch_arguments, qos
 from trace_memory_ros.nodes.launch_arguments import DEMO, MEMORY, REPLAY, ROBOT, Argument
@@ -72,6 +73,15 @@ def test_started_nodes_have_a_module_an_executable_a_config_file_and_such_parame
             assert any(place.is_file() for place in places) and node.name in cmake
             assert (ROOT / "config" / f"{node.name}.yaml").is_file()
             TABLES[node.name](**{name: value for name, value in node.parameters.items() if name != "use_sim_time"})
+
+
+def test_a_demo_of_what_is_not_shipped_is_told_before_anything_starts() -> None:
+    pairs = [(task, memory) for task in ("origin", "colour") for memory in ("trace", "gru", "first_frame", "none")]
+    for task, memory in [*pairs, ("cups", "gru")]:
+        nodes = {node.name: node.parameters for node in demo_plan(given(DEMO, task=task, memory=memory), "r").nodes}
+        assert nodes["memory_node"]["checkpoint"] == f"{task}_{memory}" and nodes["arm_sim_node"]["task"] == task
+    with pytest.raises(ConfigError, match="task = cups, memory = trace: checkpoint 'cups_trace' .* shipped are: .*gru"):
+        demo_plan(given(DEMO, task="cups"), "r")
 
 
 def test_the_demos_player_takes_what_it_is_given() -> None:

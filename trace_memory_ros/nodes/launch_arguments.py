@@ -73,10 +73,13 @@ REPLAY: tuple[Argument, ...] = (
 )
 DEMO: tuple[Argument, ...] = (
     Argument(
-        "task", "Delayed-evidence task: where the part came from, or a colour shown early.", "origin",
-        ("origin", "colour"),
+        "task", "Where the part came from, a colour shown early, or a part under one of three cups that are swapped.",
+        "origin", ("origin", "colour", "cups"),
     ),
-    Argument("memory", "Which trained memory the policy is conditioned on.", "trace", ("trace", "gru", "none")),
+    Argument(
+        "memory", "Which trained memory the policy is conditioned on; of cups there is gru.", "trace",
+        ("trace", "gru", "first_frame", "none"),
+    ),
     Argument("episodes", "Episodes to run, after which all ends; 0 runs on for ever.", "4"),
     Argument(
         "mode", "Pace of the simulator: the wall clock, or as fast as commands come.", "realtime",

@@ -22,6 +22,7 @@ from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC, SEEN_TOPIC
+from trace_memory_ros.runtime.shipped import find_checkpoint
 
 RECORDED = (CONDITION_TOPIC, RECORD_TOPIC, MARKERS_TOPIC)
 """What a live run left in the bag plays beside what the memory publishes now, not into it."""
@@ -182,8 +183,15 @@ def demo_nodes(cell: DemoCell) -> tuple[NodePlan, ...]:
 
 
 def demo_plan(given: Mapping[str, str], robot: str) -> LaunchPlan:
-    """The demo's graph with a shipped checkpoint. robot: as `DemoCell` has it."""
+    """The demo's graph with a shipped checkpoint. robot: as `DemoCell` has it.
+
+    Raises ConfigError where none is shipped of the task and the memory.
+    """
     lockstep, checkpoint = given["mode"] == "lockstep", f"{given['task']}_{given['memory']}"
+    try:
+        find_checkpoint(checkpoint)
+    except ValueError as error:
+        raise ConfigError(f"launch arguments task = {given['task']}, memory = {given['memory']}: {error}") from error
     priority = 0 if lockstep else REALTIME_PRIORITY
     return LaunchPlan(demo_nodes(DemoCell(given["task"], checkpoint, lockstep, robot, given["reliability"], priority)))
 

@@ -9,8 +9,9 @@ from itertools import count
 
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
-from trace_memory_ros.arm.sim.names import ONE_CUE_TASKS
+from trace_memory_ros.arm.sim.names import LIVE_TASKS, ONE_CUE_TASKS
 from trace_memory_ros.arm.sim.scenario import Scenario
+from trace_memory_ros.arm.sim.tasks.table import task_of
 from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 
@@ -21,17 +22,21 @@ FIRST_SEED = 300_000
 def line(result: PlayedEpisode) -> str:
     """One line for people about one episode."""
     verdict = "right branch" if result.success else "WRONG branch"
+    # Other tasks have more than two, and name them by number.
+    cue, branch = (
+        SIDES[side] if result.task in ONE_CUE_TASKS or side < 0 else str(side) for side in (result.cue, result.branch)
+    )
     return (
-        f"{result.task} seed {result.seed}, {result.mechanism} memory: cue {SIDES[result.cue]}, took "
-        f"{SIDES[result.branch]}: {verdict} after {result.elapsed_s:.1f} s, "
-        f"{result.ticks_published} of {result.ticks_expected} ticks, {result.writes} writes"
+        f"{result.task} seed {result.seed}, {result.mechanism} memory: cue {cue}, took {branch}: {verdict} "
+        f"after {result.elapsed_s:.1f} s, {result.ticks_published} of {result.ticks_expected} ticks, "
+        f"{result.writes} writes"
     )
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Play balanced cues on scenarios that no checkpoint was trained on; returns 1 when an episode could not be run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", choices=ONE_CUE_TASKS, default=ONE_CUE_TASKS[0])
+    parser.add_argument("--task", choices=LIVE_TASKS, default=ONE_CUE_TASKS[0])
     parser.add_argument("--episodes", type=int, default=4, help="0 plays on for ever")
     parser.add_argument("--mode", choices=("realtime", "lockstep"), default="realtime")
     parser.add_argument(
@@ -43,10 +48,10 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         with EpisodeClient(namespace=options.namespace, name="episode_player") as client:
             client.wait_active(("arm_sim_node", "controller_node", "memory_node", "policy_node"), timeout_s=60.0)
+            choices = task_of(options.task).choices
             for number in range(options.episodes) if options.episodes else count():
-                scenario = Scenario(
-                    options.task, FIRST_SEED + number // 2, number % 2, extra_pause_s=options.extra_pause_s
-                )
+                seed, cue = FIRST_SEED + number // choices, number % choices
+                scenario = Scenario(options.task, seed, cue, extra_pause_s=options.extra_pause_s)
                 print(line(client.run(scenario, options.mode, timeout_s=300.0 + options.extra_pause_s)), flush=True)
     except KeyboardInterrupt:
         return 0
