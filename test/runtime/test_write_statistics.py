@@ -4,8 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from trace_memory_ros.evidence import diagnostics
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.base import MemoryDims, MemoryInput
 from trace_memory_ros.runtime.write_statistics import WriteStatistics, route_entropies
 
 # Main slots 0, 0, 2, 2, 0.
@@ -16,6 +19,16 @@ def test_churn_and_occupancy_by_hand() -> None:
     statistics = WriteStatistics.of(ROUTES)
     assert (statistics.count, statistics.changes) == (5, 2)
     assert (statistics.churn, statistics.occupancy) == (2 / 4, 2 / 4)
+
+
+def test_slots_that_share_a_write_alike_are_all_used() -> None:
+    """As elmur's, whose write goes to one slot of each layer."""
+    memory = registry.build("elmur", MemoryDims(content=3, signature=0, width=4, slots=2), {"segment": 2, "layers": 2})
+    xs, mask = MemoryInput(*(torch.zeros(1, 8, n) for n in (3, 0, 0, 3))), torch.ones(1, 8, dtype=torch.bool)
+    with torch.no_grad():
+        _, _, records = memory.eval().scan(xs, memory.initial_state(1), mask)
+    statistics = WriteStatistics.of(records.route[0].numpy())
+    assert (statistics.occupancy, statistics.changes) == (1.0, 3)
 
 
 def test_entropy_is_that_of_the_newest_write_as_a_share_of_the_greatest() -> None:

@@ -47,7 +47,8 @@ class WriteStatistics:
         main = int(route.argmax())
         self.changes += self.count > 1 and main != self._main
         self._main = main
-        self._seen[main] = True
+        # A write that goes to several alike, as to one slot of each layer, uses all of them.
+        self._seen |= route == route[main]
         if self._slots > 1:
             self.entropy = float(route_entropies(route[None])[0] / np.log(self._slots))
 
