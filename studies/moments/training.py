@@ -30,7 +30,7 @@ from trace_memory_ros.runtime.window import PathWindow
 PLAIN = ("gru", "gru+cache", "first_frame")
 MEMORIES: dict[str, BagOptions] = {
     **{name: BagOptions(memory=name, memory_options=MATCHED.get(name, {}), slots=ARM_DIMS.slots) for name in PLAIN},
-    "trace_window": BagOptions(window=PathWindow(8), memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
+    "trace_window": BagOptions(window=PathWindow(stretches=8), memory_options=MATCHED["trace"], slots=ARM_DIMS.slots),
 }
 ANNOTATED, FOUND, PAPER = "annotated", "found", "paper"
 TRAININGS = (ANNOTATED, FOUND, PAPER)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from learning.synthetic import pair
 
+from studies.few_demonstrations.study import WINDOW
 from studies.moments import study
 from studies.moments.memoryless import peaks
 from studies.moments.scenes import fresh, shown, without_twins
-from studies.moments.training import compare
+from studies.moments.training import MEMORIES, compare
 
 
 def test_decisions_that_were_found_are_compared_with_annotated_ones() -> None:
@@ -20,6 +21,10 @@ def test_decisions_that_were_found_are_compared_with_annotated_ones() -> None:
     moved[2] = replace(moved[2], decision_ticks=(), answers=())
     found = compare(moved, demos, 100)
     assert (found["annotated"], found["within"], found["extra"], found["agree"]) == (6, 5, 1, 4)
+
+
+def test_a_window_is_that_of_the_other_studies() -> None:
+    assert MEMORIES["trace_window"].window == WINDOW
 
 
 def test_no_two_episodes_are_of_one_scene() -> None:
