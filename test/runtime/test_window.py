@@ -85,8 +85,14 @@ def test_a_window_changes_the_address_of_a_long_path(
 
 @pytest.mark.parametrize(("key", "value"), [("length", 0.0), ("stretches", 0), ("deadband", -1.0)])
 def test_a_window_that_cannot_be_is_refused(key: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=f"signature_window: {key}"):
+    with pytest.raises(ConfigError, match=rf"signature_window[:.] ?{key}"):
         PathWindow.from_dict({**PathWindow().to_dict(), key: value})
+
+
+@pytest.mark.parametrize(("key", "value"), [("length", None), ("length", True), ("deadband", "far")])
+def test_a_window_of_the_wrong_type_is_refused_by_its_place(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"config.signature_window.{key} = {value!r}"):
+        PathWindow.from_dict({**PathWindow().to_dict(), key: value}, "config.signature_window")
 
 
 def test_a_window_lacking_a_key_is_refused() -> None:

@@ -42,6 +42,8 @@ class PathWindow:
         """Read a mapping strictly. Raises ConfigError."""
         names = ("length", "stretches", "deadband")
         values = check_keys(data, names, names, where)
+        require_positive(values["length"], f"{where}.length")
+        require_positive(values["deadband"], f"{where}.deadband", zero=True)
         return cls(float(values["length"]), values["stretches"], float(values["deadband"]))
 
 
