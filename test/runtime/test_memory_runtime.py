@@ -179,6 +179,7 @@ def test_snapshots_that_do_not_fit_are_named_and_change_nothing(
     spoilt = {name: np.full_like(good[name], np.nan) for name in ("memory.0", "address.at_write", "address.signature")}
     half = good["address.last_state"].copy()
     half[-1] = np.nan
+    fixed = ("writes.counts", "ticks.ok", "clock.path", "address.at_write", "last.gate")
     wrong: list[tuple[dict[str, np.ndarray], str]] = [
         (foreign.snapshot(), f"of model {foreign.model_id}, this is model {runtime.model_id}"),
         ({**good, VERSION_KEY: np.array([7])}, r"version is \[7\]"),
@@ -188,6 +189,7 @@ def test_snapshots_that_do_not_fit_are_named_and_change_nothing(
         ({**good, "memory.0": good["memory.0"][:, :1]}, r"memory.0 is float32 \(1, 1, 16\), this model has"),
         ({**good, "address.signature": good["address.signature"].astype(np.float32)}, "address.signature is float32"),
         *(({**good, name: values}, f"{name} has values that are not finite") for name, values in spoilt.items()),
+        *(({**good, name: good[name][:0]}, rf"{name} is \w+ \(0,\), this model has") for name in fixed),
         ({**good, "address.last_state": half}, "address: signature snapshot holds non-finite values"),
     ]
     for arrays, message in wrong:

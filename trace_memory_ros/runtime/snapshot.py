@@ -15,6 +15,8 @@ VERSION_KEY = "snapshot.version"
 MODEL_KEY = "snapshot.model_id"
 NOT_A_NUMBER_YET = ("address.last_state",)
 """What is NaN before an episode's first tick; elsewhere one number that is not finite would spoil every later tick."""
+FILLED_BY_A_TICK = ("last_state", "written_ns")
+"""Of clocks, empty before an episode's first tick; elsewhere an empty array is damage."""
 
 
 class SnapshotError(ValueError):
@@ -35,8 +37,7 @@ def pack(model_id: str, parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> Arra
 def unpack(arrays: Mapping[str, NDArray[Any]], expected: Arrays) -> dict[str, Arrays]:
     """The parts of a snapshot of finite values that has the version, model, names, types and shapes of `expected`.
 
-    An array with first dimension 0 on either side fits any length: it is one that fills with the episode's first tick.
-    Raises SnapshotError.
+    One that fills with the episode's first tick may be empty on either side. Raises SnapshotError.
     """
     _check_origin(arrays, expected)
     missing, extra = sorted(set(expected) - set(arrays)), sorted(set(arrays) - set(expected))
@@ -45,7 +46,8 @@ def unpack(arrays: Mapping[str, NDArray[Any]], expected: Arrays) -> dict[str, Ar
     parts: dict[str, Arrays] = {}
     for name, template in expected.items():
         array = np.asarray(arrays[name])
-        fits = array.shape == template.shape or (array.ndim == template.ndim == 1 and 0 in (array.size, template.size))
+        fills = array.ndim == template.ndim == 1 and name.endswith(FILLED_BY_A_TICK)
+        fits = array.shape == template.shape or (fills and 0 in (array.size, template.size))
         if array.dtype != template.dtype or not fits:
             raise SnapshotError(
                 f"snapshot: {name} is {array.dtype} {array.shape}, this model has {template.dtype} {template.shape}"
