@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,26 @@ def long_double_signature(x: np.ndarray, chunk: int = 50_000) -> list[np.ndarray
 @pytest.mark.skipif(
     np.finfo(np.longdouble).eps >= np.finfo(float).eps, reason="long double is no wider than double here"
 )
+@pytest.mark.parametrize(("noise", "moved"), [(0.01, (0.02, 0.03)), (0.1, (1.9, 2.5))])
+def test_noise_of_a_standing_arm_gathers_areas(noise: float, moved: tuple[float, float]) -> None:
+    """What docs/explanation/signatures.md says of 100,000 ticks at rest, behind 200 between random poses."""
+    dim, depth, ticks = 7, 3, 100_000
+    changes = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        poses, share = rng.normal(size=(6, dim)), np.linspace(0.0, 1.0, 40)[:, None]
+        walked = np.concatenate([(1 - share) * one + share * other for one, other in pairwise(poses)])
+        stream = StreamingSignature(dim, depth)
+        for state in walked:
+            stream.update(state)
+        before = stream.value()
+        for state in walked[-1] + noise * rng.normal(size=(ticks, dim)):
+            stream.update(state)
+        changes.append(stream.value() - before)
+    rms = [np.sqrt(np.mean(np.square(changes)[:, level])) for level in level_slices(dim, depth)[1:]]
+    np.testing.assert_allclose(rms, moved, rtol=0.35)
+
+
 def test_a_million_steps_do_not_drift() -> None:
     steps, dim = 1_000_000, 3
     t = np.arange(steps) * 0.01
