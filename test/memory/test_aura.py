@@ -305,6 +305,17 @@ def test_weights_stay_bounded_under_unit_keys() -> None:
     assert norms[5000:].max() < 2 * norms[:5000].max()
 
 
+@torch.no_grad()
+@pytest.mark.parametrize(("step_size", "decay", "bounded"), [(0.94, 0.1, True), (0.96, 0.1, False), (1.0, 0.1, False)])
+def test_one_key_over_and_over_is_bounded_up_to_a_step_size(step_size: float, decay: float, bounded: bool) -> None:
+    """1 - alpha / 2, as docs/explanation/mechanisms/aura.md says."""
+    memory, steps = build(step_size=step_size, decay=decay, gate="always"), 4_000
+    same = torch.randn(1, 1, 5, generator=torch.Generator().manual_seed(0)).expand(1, steps, 5)
+    xs = MemoryInput(same, *[torch.zeros(1, steps, 0)] * 2, torch.zeros(1, steps, 5))
+    (fast, _), _, _ = memory.scan(xs, memory.initial_state(1), torch.ones(1, steps, dtype=torch.bool))
+    assert (fast[0, -1].norm() < 10 * fast[0, 0].norm()).item() is bounded
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"gate": "gumbel"}, {"gate": "always"}, {"gate_signal": "token"}, {"action_ib": False}]
 )

@@ -94,7 +94,7 @@ class AuraMemory(Memory):
 
     @property
     def eta(self) -> Tensor:
-        """Step size, exp of its parameter; at most 1 with unit keys, beyond which the steps would diverge."""
+        """Step size, exp of its parameter; at most 1 with unit keys. Above 1 - alpha / 2 a key that recurs diverges."""
         raw = self.eta_raw.clamp(max=0.0) if self.settings.unit_keys else self.eta_raw
         return raw.exp()
 
