@@ -51,6 +51,17 @@ def test_a_standing_arm_keeps_its_window() -> None:
     np.testing.assert_array_equal(stream.snapshot()["closed"], before["closed"])
 
 
+@pytest.mark.parametrize(("deadband", "area"), [(1.0, 50.2), (0.1, 1.5)])
+def test_small_circles_add_up_unless_the_dead_band_is_smaller(deadband: float, area: float) -> None:
+    """As docs/explanation/signatures.md says: 100 rounds with a radius of 0.4 standard deviations."""
+    angles = 2 * np.pi * np.arange(100 * 100 + 1) / 100
+    stream = path_signature(2, 2, PathWindow(deadband=deadband))
+    for state in 0.4 * np.stack([np.cos(angles), np.sin(angles)], axis=1):
+        stream.update(state)
+    value = stream.value()
+    assert abs(value[3] - value[4]) / 2 == pytest.approx(area, rel=0.05)
+
+
 def test_no_window_is_the_whole_path() -> None:
     assert isinstance(path_signature(3, 2, None), StreamingSignature)
 
