@@ -14,7 +14,7 @@ from trace_memory_ros.observation import samples
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.content import CompressedImage, Content, JointPositions, Live, RawImage
 from trace_memory_ros.observation.images import ImageError, compressed, open_compressed
-from trace_memory_ros.observation.observer import Observer
+from trace_memory_ros.observation.observer import MAX_FAULTS, Observer
 
 CONFIG = ObservationConfig(
     cameras=(CameraConfig("a", "a", 250), CameraConfig("b", "b", 150), CameraConfig("c", "c", 250, "compressed")),
@@ -145,6 +145,20 @@ def test_pixels_that_cannot_be_unpacked_are_a_fault_of_the_tick_alone(defer: boo
     observer.push("c", 0, 0, CompressedImage(FILES["jpg 0 cut"], "jpeg"))
     assert "is cut off" in next(iter(observer.faults))
     assert observer.counters["c"].rejected == 1
+
+
+@pytest.mark.parametrize("layout", ["jpeg", "16UC1; compressedDepth png"])
+def test_cut_off_files_of_any_size_are_one_fault_and_hide_no_other(layout: str) -> None:
+    observer = Observer(CONFIG)
+    whole = FILES["jpg 0"]
+    for k in range(2 * MAX_FAULTS):
+        observer.push("c", k * MS, k * MS, CompressedImage(whole[: len(whole) - 9 - k], layout))
+    observer.push("joints", 0, 0, Live(JointPositions(["x"], [float("nan")])))
+    cut, other = observer.faults
+    assert "is cut off" in cut
+    assert "position of x is not finite" in other
+    observer.push("c", 9 * MAX_FAULTS * MS, 0, CompressedImage(b"", layout))
+    assert "empty compressed image" in list(observer.faults)[-1]
 
 
 def test_a_fault_that_two_ticks_hold_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:

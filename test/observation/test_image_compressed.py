@@ -160,7 +160,7 @@ def test_bad_compressed_images_are_named(codec: str) -> None:
     whole = encoded(picture(20, 20), codec)
     ending = whole[-12:]
     for data in (whole[: len(whole) // 2], b"", b"nonsense", b"nonsense" + ending):
-        with pytest.raises(ImageError, match=f"'{codec}'.*{len(data)} bytes"):
+        with pytest.raises(ImageError, match=f"image of format '{codec}'"):
             decode_compressed(data, codec)
 
 

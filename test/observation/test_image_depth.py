@@ -173,7 +173,7 @@ def test_damaged_compressed_depth_is_named(kind: str) -> None:
     layout = f"16UC1; compressedDepth {kind}"
     whole = message(np.full((20, 30), 700, np.uint16), kind)
     for data in (b"", whole[:12], whole[:16], whole[: len(whole) - 8], whole[12:]):
-        with pytest.raises(ImageError, match=f"'{layout}', {len(data)} bytes"):
+        with pytest.raises(ImageError, match=f"image of format '{layout}' (is cut off|cannot be decoded)"):
             decode_compressed(data, layout)
     with pytest.raises(ImageError, match="begin with 16UC1 or 32FC1"):
         open_compressed(whole, "rgb8; compressedDepth png")

@@ -67,8 +67,8 @@ def unpack(data: memoryview, flags: int, format: str) -> NDArray[Any]:  # noqa: 
 
 
 def described(format: str, size: int) -> str:  # noqa: A002
-    """A compressed image for a message."""
-    return f"compressed image of format {format!r}, {size} bytes,"
+    """A compressed image for a fault; without its size, which differs in each, so that one outage is one fault."""
+    return f"compressed image of format {format!r}" if size else f"empty compressed image of format {format!r}"
 
 
 def _jpeg(data: memoryview) -> FileHead | None:
