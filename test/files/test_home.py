@@ -24,3 +24,8 @@ def test_a_path_below_home_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_home_of_nobody_is_named(read: Callable[[str], object]) -> None:
     with pytest.raises(ConfigError, match=f"{NOBODY}: .* Give the whole path"):
         read(NOBODY)
+
+
+def test_an_absolute_folder_that_is_not_there_is_named_once() -> None:
+    with pytest.raises(ValueError, match="checkpoint '/nope' is none of /nope; shipped are"):
+        find_checkpoint("/nope")

@@ -60,5 +60,5 @@ def find_checkpoint(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     known = sorted({path.name for folder in weight_folders() if folder.is_dir() for path in folder.iterdir()})
-    places = ", ".join(str(path) for path in (given, *candidates))
+    places = ", ".join(dict.fromkeys(str(path) for path in (given, *candidates)))  # one, where it is absolute
     raise ValueError(f"checkpoint {name!r} is none of {places}; shipped are: {', '.join(known) or 'none'}")
