@@ -133,6 +133,22 @@ def test_a_topic_of_another_name_is_proposed() -> None:
     assert "/overhead_cam/image_raw" in row.remedy
 
 
+def test_a_robot_in_a_namespace_is_not_taken_for_one_whose_topics_are_called_otherwise() -> None:
+    absent = {stream.name: TopicSeen(f"/{stream.topic}") for stream in CONFIG.inputs}
+    elsewhere = {f"/cell/{space}/{one.topic}": (one.message_type,) for one in CONFIG.inputs for space in ("a", "b")}
+    # One that fits a stream by its end alone, and a driver that is down.
+    elsewhere["/cell/a/other/joint_states"] = elsewhere["/cell/a/joint_states"]
+    for space in ("a", "b"):
+        del elsewhere[f"/cell/{space}/{CONFIG.cameras[-1].topic}"]
+    seen = replace(healthy(), streams=absent, topics=elsewhere)
+    remedies = {row.remedy for row in wrong(seen) if row.part.startswith("stream ")}
+    (remedy,) = remedies
+    assert "--namespace cell/a or --namespace cell/b, and so for the nodes" in remedy
+    # Where some are there, the others are not looked for in a namespace.
+    seen = replace(seen, streams={**absent, "joint_states": steady("joint_states")})
+    assert "--namespace" not in table(wrong(seen))
+
+
 def test_clocks_controllers_and_doubles_are_judged() -> None:
     assert any("behind those of" in row.found for row in wrong(with_stream("overhead", steady("overhead", age_ms=900))))
     well = healthy()

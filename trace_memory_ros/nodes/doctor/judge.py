@@ -37,10 +37,10 @@ def judged(seen: Seen, observation: ObservationConfig, actions: ActionConfig | N
 
     reliability: as memory_node's parameter. actions: None for a checkpoint without a policy.
     """
-    rows = list(_transport(seen, observation))
+    rows, spaces = list(_transport(seen, observation)), _namespaces(seen, observation)
     for stream in observation.inputs:
         topic = seen.streams[stream.name]
-        rows += _stream(seen, stream, topic, reliability)
+        rows += _stream(seen, stream, topic, reliability, spaces)
     rows += _one_clock(seen, observation)
     for part in actions.parts if actions else ():
         rows += _command(seen.commands[part.topic], part.type)
@@ -92,9 +92,26 @@ def _pictures(variables: Mapping[str, str], observation: ObservationConfig) -> I
     yield Row("images", Level.WARN, found, f"{wanted}, for every process, drivers too")
 
 
-def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str) -> Iterator[Row]:
+def _namespaces(seen: Seen, observation: ObservationConfig) -> list[str]:
+    """Where relative topics are published, when none is where it was looked for: as of a robot in a namespace."""
+    found = []
+    for stream in observation.inputs:
+        topic, end = seen.streams[stream.name], f"/{stream.topic}"
+        if not topic.name.endswith(end):
+            continue  # absolute, or remapped to what no namespace moves
+        if topic.publishers:
+            return []
+        fit = (name for name, types in seen.topics.items() if name.endswith(end) and stream.message_type in types)
+        found.append({name.removesuffix(end).strip("/") for name in fit})
+    known = [spaces for spaces in found if spaces]
+    return sorted(set.intersection(*known)) if known else []
+
+
+def _stream(
+    seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str, spaces: Sequence[str]
+) -> Iterator[Row]:
     part = f"stream {stream.name}"
-    trouble = _absent(seen, stream, topic)
+    trouble = _absent(seen, stream, topic, spaces)
     if trouble is not None:
         yield trouble
         return
@@ -120,8 +137,8 @@ def _stream(seen: Seen, stream: StreamConfig, topic: TopicSeen, reliability: str
         yield Row(part, Level.ERROR, f"{what} ({count} of the first messages)", remedy or "see the driver's settings")
 
 
-def _absent(seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row | None:
-    """The row of a stream that has no publisher of its type."""
+def _absent(seen: Seen, stream: StreamConfig, topic: TopicSeen, spaces: Sequence[str]) -> Row | None:
+    """The row of a stream that has no publisher of its type. spaces: as of `_namespaces`."""
     part, needed = f"stream {stream.name}", stream.message_type
     if not topic.publishers:
         taken = {other.name for other in seen.streams.values()}
@@ -129,7 +146,10 @@ def _absent(seen: Seen, stream: StreamConfig, topic: TopicSeen) -> Row | None:
         close = difflib.get_close_matches(topic.name, alike, n=1, cutoff=0.0)
         others = [name for name in alike if name not in close][:3]
         remedy = f"start the driver that publishes {needed}"
-        if close:
+        if spaces:
+            named = " or ".join(f"--namespace {space}" if space else "no --namespace" for space in spaces)
+            remedy = f"if the robot is in another namespace: {named}, and so for the nodes"
+        elif close:
             remedy = (
                 f"if it is {' or '.join([*close, *others])}: --remap {stream.topic}:={close[0]}, and so for the nodes"
             )
