@@ -16,6 +16,7 @@ from trace_memory_ros.observation.alignment import (
     horizon_of,
 )
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.observation.refusals import refusal
 
 MS = 1_000_000
 PERIOD_MS = 100
@@ -157,6 +158,8 @@ def test_late_samples_are_held_by_later_ticks() -> None:
     (tick,) = aligner.poll(510 * MS)
     assert tick.samples["wrist"].stamp_ns == 90 * MS
     assert aligner.counters["wrist"].late == 1
+    # So are those of a clock that lags, which no deadline would mend.
+    assert "stamp all streams by one clock" in refusal("wrist", Verdict.LATE)
 
 
 def test_a_stream_that_never_came_is_named() -> None:

@@ -10,7 +10,8 @@ _REFUSALS = {
     Verdict.AHEAD: "a sample stamped far ahead of the other streams was refused: stamp all streams by one clock",
     Verdict.UNSTAMPED: "a sample with a stamp of zero was refused: let the driver fill header.stamp, or train with "
     "stamp: received",
-    Verdict.LATE: "a sample arrived after its tick had fired: raise deadline_ms, or speed up the stream",
+    Verdict.LATE: "a sample arrived after its tick had fired: speed up the stream, raise deadline_ms, or, where it is "
+    "not late but stamped in the past, stamp all streams by one clock",
 }
 
 

@@ -90,10 +90,10 @@ class StreamWatch:
             level = Level.WARN if now_ns - self._began_ns < self._timeout_ns else Level.ERROR
             if self._lost:
                 return level, f"{lost}, and none came; {room()}"
-            return level, f"{name}: no message on {topic!r} yet; {_remedy(publishers)}"
+            return level, f"{name}: no message on {topic!r} yet; {self._remedy(publishers)}"
         if now_ns - self._newest_ns > self._silent_ns:
             text = f"{name}: no message on {topic!r} for over {self.config.stale_after_ms:g} ms"
-            return Level.ERROR, f"{text}; {_remedy(publishers)}"
+            return Level.ERROR, f"{text}; {self._remedy(publishers)}"
         if self._refused_in_row >= REFUSED_IN_ROW:
             return Level.ERROR, self._refusal
         if self._fault:
@@ -116,8 +116,8 @@ class StreamWatch:
             since_ns, count = self._began_ns, 0
         return 1e9 * (self._count - count) / max(1, now_ns - since_ns)
 
-
-def _remedy(publishers: int) -> str:
-    if not publishers:
-        return "nobody publishes it: start its driver, or correct name, namespace and ROS_DOMAIN_ID"
-    return "it has a publisher: see whether that sends, with a quality of service that this node's reliability takes"
+    def _remedy(self, publishers: int) -> str:
+        if not publishers:
+            return "nobody publishes it: start its driver, or correct name, namespace and ROS_DOMAIN_ID"
+        sends = f"sends {self.config.message_type}, and with a quality of service that this node's reliability takes"
+        return f"it has a publisher: see whether that {sends}"
