@@ -198,6 +198,18 @@ def test_joints_named_twice_are_left_out(tmp_path: Path) -> None:
     assert any("names elbow more than once" in note for note in proposal.notes)
 
 
+@pytest.mark.parametrize("sets", [(strangers.SIX, [*strangers.SIX, "rail"]), (strangers.SIX, ["rail", "tray"])])
+def test_velocities_of_several_publishers_are_proposed_of_the_joints_whose_positions_are(
+    tmp_path: Path, sets: tuple[list[str], list[str]]
+) -> None:
+    def by_turns(t: float) -> strangers.Plain:
+        return joints(sets[not round(50 * t) % 5], velocity=True)(t)
+
+    proposal = inspect(record(tmp_path / "bag", (CAMERA, STATES._replace(make=by_turns), COMMANDS), 3.0))
+    (line,) = (one.entry for one in proposal.passed_over if one.entry and "velocity" in one.entry.get("select", {}))
+    assert line["select"] == {"velocity": strangers.SIX}
+
+
 def test_joints_that_all_messages_have_are_taken(tmp_path: Path) -> None:
     def sometimes_more(t: float) -> strangers.Plain:
         plain = joints(strangers.SIX)(t)

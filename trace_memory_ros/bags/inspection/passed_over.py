@@ -10,6 +10,7 @@ from trace_memory_ros.bags.inspection.cameras import DEPTH_RANGE_M, is_depth
 from trace_memory_ros.bags.inspection.commands import TYPES as COMMANDS
 from trace_memory_ros.bags.inspection.commands import is_command
 from trace_memory_ros.bags.inspection.proposal import SECTIONS, PassedOver, Plain, Proposal
+from trace_memory_ros.bags.inspection.state import usual_joints
 from trace_memory_ros.bags.survey import ARRAYS, IMAGES, READ, TopicSurvey
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
@@ -125,12 +126,13 @@ def _select(topic: str, found: TopicSurvey) -> Plain | list[str]:
 
 
 def _members(found: TopicSurvey, group: str) -> list[str]:
-    """The joints that have that group's number in every message of a kind."""
+    """The joints that have that group's number in every message of a kind; of several kinds, in the usual one."""
     begin = f"{group}."
     given = [
         name.removeprefix(begin) for name, one in found.ranges.items() if name.startswith(begin) and not one.absent
     ]
-    return [joint for joint in given if joint not in UNITS]
+    usual = usual_joints(found)
+    return [joint for joint in given if joint not in UNITS and (not usual or joint in usual)]
 
 
 def _rest_of_joints(

@@ -115,13 +115,22 @@ def _joints_of(topic: str, found: TopicSurvey, proposal: Proposal) -> dict[str, 
     return known
 
 
-def _in_most_messages(topic: str, found: TopicSurvey, proposal: Proposal) -> tuple[str, ...]:
-    """The joints of the usual messages, those left out that some whole messages lack; doubled names too."""
-    main = found.main_names
-    sets = {frozenset(names) for names in found.names if names}
+def usual_joints(found: TopicSurvey) -> tuple[str, ...]:
+    """The joints of the usual messages, those left out that some whole messages lack while they share others."""
+    sets = _sets_of_joints(found)
     shared = frozenset.intersection(*sets) if sets else frozenset()
-    chosen = tuple(name for name in main if name in shared) or main
+    return tuple(name for name in found.main_names if name in shared) or found.main_names
+
+
+def _sets_of_joints(found: TopicSurvey) -> set[frozenset[str]]:
+    return {frozenset(names) for names in found.names if names}
+
+
+def _in_most_messages(topic: str, found: TopicSurvey, proposal: Proposal) -> tuple[str, ...]:
+    """`usual_joints`, with notes of what they lack; those named twice are left out."""
+    main, chosen, sets = found.main_names, usual_joints(found), _sets_of_joints(found)
     if len(sets) > 1:
+        shared = frozenset.intersection(*sets)
         said = f"; only those that all have are taken: {words.listed(chosen)}" if shared else ""
         remedy = "" if shared else ": a message without the configured joints makes its tick unusable; republish as one"
         proposal.notes.append(
