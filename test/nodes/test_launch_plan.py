@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ from nodes.test_launch import KNOWN, given
 
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.nodes.launch_arguments import DEMO, ROBOT
+from trace_memory_ros.nodes.bag_player_node import parse
+from trace_memory_ros.nodes.launch_arguments import DEMO, REPLAY, ROBOT
 from trace_memory_ros.nodes.launch_plan import (
     LaunchPlan,
     Restarts,
     demo_plan,
     replay_command,
+    replay_plan,
     robot_plan,
     ros_arguments,
     rviz_arguments,
@@ -267,3 +270,21 @@ def test_the_demo_in_real_time_runs_as_on_a_robot_and_in_lockstep_waits() -> Non
     waits = {"deadline_ms", "input_wait_ms", "chunk_wait_ms", "command_age_limit_ms", "command_timeout_s"}
     assert not waits & {name for values in realtime.values() for name in values}
     assert waits == waits & {name for values in lockstep.values() for name in values}
+
+
+def test_streams_that_a_played_bag_cannot_give_are_named_first(tmp_path: Path, model: str) -> None:
+    observation = recording().observation
+    (joints,) = observation.streams
+    for name, cameras in (
+        ("mixed", observation.cameras),
+        ("all", tuple(replace(camera, stamp="received") for camera in observation.cameras)),
+    ):
+        streams = (replace(joints, stamp="received"),)
+        tiny_checkpoint(tmp_path / name, observation=replace(observation, cameras=cameras, streams=streams))
+    said = f"{joints.name}: stamped when received"
+    (note,) = replay_plan(given(REPLAY, checkpoint=str(tmp_path / "mixed"))).notes
+    assert said in note and "trace-memory replay" in note
+    assert said in parse(["BAG", "--checkpoint", str(tmp_path / "mixed")])[1].warning
+    for playable in (str(tmp_path / "all"), model):
+        assert not replay_plan(given(REPLAY, checkpoint=playable)).notes
+        assert not parse(["BAG", "--checkpoint", playable])[1].warning

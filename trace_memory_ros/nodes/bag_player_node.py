@@ -26,7 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import of_another_version
 from trace_memory_ros.nodes import parent
-from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.played_topics import absolute, lost_in_play, sensor_topics
 
 IMAGE_DEPTH, DEPTH = 50, 1000
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
@@ -41,7 +41,7 @@ class PlayOptions:
     """How to play. rate: bag seconds per wall second; 0 means as fast as it goes.
 
     topics: absolute names to play. remap: absolute old name -> new name. wait_s: wall time to wait for somebody to
-    listen to every topic. loop: begin again at the end.
+    listen to every topic. loop: begin again at the end. warning: said first, empty for none.
     """
 
     rate: float = 1.0
@@ -49,6 +49,7 @@ class PlayOptions:
     remap: Mapping[str, str] | None = None
     wait_s: float = 0.0
     loop: bool = False
+    warning: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < float("inf"):
@@ -189,7 +190,8 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
         parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW")
     observed = sensor_topics(parsed.checkpoint, parsed.namespace) if parsed.checkpoint else ()
     topics = tuple(dict.fromkeys((*observed, *(absolute(topic) for topic in parsed.topics))))
-    return parsed.bag, PlayOptions(parsed.rate, topics, remap, parsed.wait_s, parsed.loop)
+    warning = lost_in_play(parsed.checkpoint) if parsed.checkpoint else ""
+    return parsed.bag, PlayOptions(parsed.rate, topics, remap, parsed.wait_s, parsed.loop, warning)
 
 
 def play(node: Node, bag: Path, options: PlayOptions, running: Callable[[], bool]) -> None:
@@ -197,6 +199,8 @@ def play(node: Node, bag: Path, options: PlayOptions, running: Callable[[], bool
     logger = node.get_logger()
     with BagReader(bag) as reader:
         player = BagPlayer(node, reader, options)
+        if options.warning:
+            logger.warning(options.warning)
         for topic, reason in player.left_out.items():
             logger.warning(f"{topic} is left out: {reason}")
         unheard = player.wait_for_listeners(running)

@@ -18,7 +18,7 @@ from trace_memory_ros.files.strict import ConfigError, nearest
 from trace_memory_ros.nodes.launch_arguments import REALTIME_PRIORITY, flag, whole
 from trace_memory_ros.nodes.markers.groups import ARMS
 from trace_memory_ros.nodes.permissions import enclave
-from trace_memory_ros.nodes.played_topics import absolute, sensor_topics
+from trace_memory_ros.nodes.played_topics import absolute, lost_in_play, sensor_topics
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC, SEEN_TOPIC
@@ -109,7 +109,8 @@ def replay_plan(given: Mapping[str, str]) -> LaunchPlan:
     model: dict[str, Any] = {"checkpoint": given["checkpoint"], "reliability": "reliable", "autostart": True}
     memory = {**model, "deadline_ms": whole(given, "deadline_ms")}
     nodes = (NodePlan("memory_node", memory, _of(topics.streams, remaps)), _markers(model, given, topics, remaps))
-    return LaunchPlan(nodes)
+    lost = lost_in_play(given["checkpoint"])
+    return LaunchPlan(nodes, (lost,) if lost else ())
 
 
 def _expanded(path: str) -> str:

@@ -17,6 +17,21 @@ def sensor_topics(checkpoint: str, namespace: str = "", renamed: Mapping[str, st
     return tuple(dict.fromkeys(absolute((renamed or {}).get(topic, topic), namespace) for topic in topics))
 
 
+def lost_in_play(checkpoint: str) -> str:
+    """Which streams a played bag cannot give the memory, why, and what can; empty where there is none.
+
+    Raises ValueError as `RobotTopics.of_checkpoint`.
+    """
+    inputs = RobotTopics.of_checkpoint(checkpoint).observation.inputs
+    received = [one.name for one in inputs if one.stamp == "received"]
+    if not received or len(received) == len(inputs):
+        return ""
+    return (
+        f"{', '.join(received)}: stamped when received, which in a played bag is now, far from the recorded stamps of "
+        "the other streams: no tick will be usable; take trace-memory replay, which goes by the bag's log times"
+    )
+
+
 def absolute(topic: str, namespace: str = "") -> str:
     """A topic as it stands in a bag: `/namespace/topic`; one that begins with a slash is absolute already."""
     if topic.startswith("/"):
