@@ -166,7 +166,11 @@ def test_of_a_velocity_the_value_and_its_change_are_bounded() -> None:
     limit = OutputLimit(max_velocity=0.5, max_acceleration=2.0)
     out, met = driven(limiter(limit, velocity=True, start=3.0), np.array([2.0] * 6 + [0.0] * 2))
     np.testing.assert_allclose(out, [0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.4, 0.3])
-    assert met == {"elbow: max = 0.5", "elbow: max_acceleration = 2"}
+    assert met == {"elbow: max_velocity = 0.5", "elbow: max_acceleration = 2"}
+    limit = OutputLimit(min=-0.3, max_velocity=0.5)
+    out, met = driven(limiter(limit, velocity=True), np.array([2.0, -2.0]))
+    np.testing.assert_allclose(out, [0.5, -0.3])
+    assert met == {"elbow: max_velocity = 0.5", "elbow: min = -0.3"}
 
 
 def test_float32_rounding_is_not_beyond_a_limit() -> None:

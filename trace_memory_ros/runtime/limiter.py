@@ -55,6 +55,10 @@ class Limiter:
             key: tuple(f"{name}: {key} = {value:g}" for name, value in zip(names, values, strict=True))
             for key, values in said.items()
         }
+        # A velocity is bounded by its max_velocity where that is tighter: what was given is what is named.
+        for key, given, bound in (("min", low, self._low), ("max", high, self._high)):
+            texts = zip(self._text[key], self._text["max_velocity"], given == bound, strict=True)
+            self._text[key] = tuple(own if kept else speed for own, speed, kept in texts)
         self.begin(np.full(len(self._names), np.nan))
 
     def begin(self, measured: Values) -> None:
