@@ -19,7 +19,7 @@ from studies.tiny_bags import RECORDING, recording_of, write
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
 from trace_memory_ros.bags.inspection import inspect
-from trace_memory_ros.bags.layout import REPLAY, author_of, find_bags, layout_of
+from trace_memory_ros.bags.layout import REPLAY, author_of, bags_under, find_bags, layout_of
 from trace_memory_ros.bags.messages import CONDITION
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.writer import BagFileWriter
@@ -246,6 +246,15 @@ def test_a_parent_folder_is_told_from_a_bag(tmp_path: Path, name: str) -> None:
     assert find_bags(tmp_path / "day") == [tmp_path / "day" / name]
     with pytest.raises(BagFault, match="is a folder of bags, not a bag; give one of them: run"):
         BagReader(tmp_path / "day")
+
+
+@pytest.mark.parametrize("link", ["latest", "run_2"])
+def test_a_link_to_a_bag_is_no_other_bag(tmp_path: Path, link: str) -> None:
+    day, run = tmp_path / "day", write(tmp_path / "day" / "run_1", recording_of(2))
+    (day / link).symlink_to("run_1")
+    assert find_bags(day) == [run]
+    (tmp_path / "all").symlink_to("day")
+    assert bags_under([day, tmp_path / "all", day / ".." / "day" / "run_1"]) == [run]
 
 
 def test_what_a_replay_wrote_beside_recordings_is_no_recording(

@@ -39,3 +39,12 @@ def test_a_moved_bag_is_called_by_its_new_name(root: Path) -> None:
     for k in range(6):
         (root / f"ep_{k}" / "rosbag").rename(root / f"take_{k}")
     assert [one.name for one in loaded(root)] == [f"take_{k}" for k in range(6)]
+
+
+def test_a_bag_is_read_once_however_often_and_under_whatever_name_it_is_given(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "latest").symlink_to("ep_5")
+    monkeypatch.chdir(root.parent)
+    twice = recordings_under(["bags", root, root / "ep_0", "bags/../bags"])
+    assert twice == [Path("bags") / f"ep_{k}" / "rosbag" for k in range(6)]

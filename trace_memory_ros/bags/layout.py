@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,13 @@ def stem(path: Path) -> str:
 def find_bags(folder: Path) -> list[Path]:
     """Bags at or below `folder`, in order of name: folders with metadata.yaml or storage files.
 
-    Of files that hold one run in several forms one is given. ROS 1 bags are among them, to be refused by name, unless
-    a bag of the same name lies beside. What `trace-memory replay` wrote beside recordings is left out. Raises BagFault
-    where there is none.
+    Of files that hold one run in several forms one is given, and a bag that a link leads to once. ROS 1 bags are among
+    them, to be refused by name, unless a bag of the same name lies beside. What `trace-memory replay` wrote beside
+    recordings is left out. Raises BagFault where there is none.
     """
     if folder.is_file() or not folder.exists():
         return [folder]
-    found = _bags_below(folder)
+    found = each_once(_bags_below(folder))
     if not found:
         raise BagFault(folder, "holds no bag", "folder", "give a folder of bags, or a bag")
     return [bag for bag in found if not _is_replay(bag)] or found
@@ -101,7 +101,20 @@ def _is_replay(bag: Path) -> bool:
 
 def bags_under(sources: Iterable[Path]) -> list[Path]:
     """All bags at or below `sources`, each once. Raises BagFault for a folder that holds none."""
-    return list(dict.fromkeys(bag for source in sources for bag in find_bags(source)))
+    return each_once(bag for source in sources for bag in find_bags(source))
+
+
+def each_once(paths: Iterable[Path], place: Callable[[Path], Path] = Path.resolve) -> list[Path]:
+    """Paths in order, of those that lead to one place the first that is no link itself, else the first.
+
+    Read twice, an episode could be held out and trained on. place: where a path leads.
+    """
+    listed = list(dict.fromkeys(paths))
+    chosen: dict[Path, Path] = {}
+    for path in sorted(listed, key=Path.is_symlink):
+        chosen.setdefault(place(path), path)
+    kept = set(chosen.values())
+    return [path for path in listed if path in kept]
 
 
 def _single(bag: Path) -> BagLayout:

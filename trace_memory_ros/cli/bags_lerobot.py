@@ -56,9 +56,9 @@ def to_lerobot(args: argparse.Namespace) -> int:
 def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpisode]:
     from trace_memory_ros.bags.build import decode_bag
     from trace_memory_ros.bags.faults import Grade
-    from trace_memory_ros.bags.layout import find_bags
+    from trace_memory_ros.bags.layout import bags_under
 
-    for bag in [bag for path in bags for bag in find_bags(path)]:
+    for bag in bags_under(bags):
         episodes, verdict = decode_bag(bag, recording)
         if verdict.grade is not Grade.OK:
             print(verdict, flush=True)

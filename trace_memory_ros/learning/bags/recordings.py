@@ -9,18 +9,18 @@ from pathlib import Path
 from trace_memory_ros.bags.cache import BagSource, EpisodeResult, Report, Source, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode, unique_names
 from trace_memory_ros.bags.faults import BagVerdict
-from trace_memory_ros.bags.layout import find_bags
+from trace_memory_ros.bags.layout import each_once, find_bags
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, is_dataset
+from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of, folder_of, is_dataset
 
 
 def recordings_under(sources: Sequence[str | Path]) -> list[Path]:
-    """All bags at or below `sources`, and the episodes of LeRobotDatasets among them, each once.
+    """All bags at or below `sources`, and the episodes of LeRobotDatasets among them, each once however it is named.
 
     Raises BagFault for a folder that holds none, ValueError for a `lerobot:` that is no dataset.
     """
     found = (episodes_of(source) if is_dataset(source) else find_bags(Path(source)) for source in sources)
-    return list(dict.fromkeys(one for recordings in found for one in recordings))
+    return each_once((one for recordings in found for one in recordings), lambda one: folder_of(one).resolve())
 
 
 def load_recordings(
