@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rosbags import rosbag2
+from rosbags.interfaces import Connection
 from rosbags.rosbag1 import Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -78,6 +80,24 @@ def test_a_bag_that_broke_off_is_named_and_the_others_are_converted(
     assert "broken.bag: file: cannot be converted" in said.err and "rosbag reindex" in said.err
     assert "none.bag" in said.err and "Traceback" not in said.err
     assert sorted(path.name for path in (tmp_path / "new").iterdir() if path.is_dir()) == ["sound"]
+
+
+def test_a_conversion_that_was_interrupted_leaves_nothing_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, words = old_bag(tmp_path / "walk.bag"), ["--out", str(tmp_path / "new")]
+    write_message = rosbag2.Writer.write
+
+    def interrupted(writer: rosbag2.Writer, connection: Connection, log_ns: int, data: bytes) -> None:
+        if log_ns >= tiny.stamp_of(6):
+            raise KeyboardInterrupt
+        write_message(writer, connection, log_ns, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rosbag2.Writer, "write", interrupted)
+        assert main(["bags", "convert", str(old), *words]) == 130
+    assert not (tmp_path / "new" / "walk").exists()
+    assert main(["bags", "convert", str(old), *words]) == 0
 
 
 def test_what_cannot_be_converted_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,12 +47,14 @@ def convert_bag(bag: Path, folder: Path) -> int:
         _sign(folder)
         with BagReader(folder) as converted:
             written = sum(info.messages for info in converted.topics.values())
-    except (ConverterError, ReaderError, OSError, BagFault) as error:
-        if folder.exists():
-            shutil.rmtree(folder)
+    except BaseException as error:
+        # Half a bag would be taken for a whole one, or stand in the way of the next run.
+        shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, BagFault) and not expected:
             raise BagFault(bag, "holds no messages", "file", "record again") from error
-        raise BagFault(bag, f"cannot be converted ({error})", "file", REPAIR) from error
+        if isinstance(error, ConverterError | ReaderError | OSError | BagFault | AssertionError):
+            raise BagFault(bag, f"cannot be converted ({error})", "file", REPAIR) from error
+        raise
     if written != expected:
         raise BagFault(bag, f"holds {expected} messages, {written} of them were converted", "file", REPAIR)
     return written
