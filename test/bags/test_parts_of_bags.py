@@ -248,6 +248,17 @@ def test_a_parent_folder_is_told_from_a_bag(tmp_path: Path, name: str) -> None:
         BagReader(tmp_path / "day")
 
 
+def test_a_data_sets_own_metadata_does_not_make_its_folder_a_bag(tmp_path: Path) -> None:
+    run = write(tmp_path / "day" / "run", recording_of(2))
+    (tmp_path / "day" / "metadata.yaml").write_text("author: somebody\n")
+    assert find_bags(tmp_path / "day") == [run]
+    # One that tells of files that are gone still is a bag's.
+    storage_file(run).unlink()
+    assert find_bags(tmp_path / "day") == [run]
+    (run / "metadata.yaml").write_text("cut off")
+    assert find_bags(run) == [run]
+
+
 @pytest.mark.parametrize("link", ["latest", "run_2"])
 def test_a_link_to_a_bag_is_no_other_bag(tmp_path: Path, link: str) -> None:
     day, run = tmp_path / "day", write(tmp_path / "day" / "run_1", recording_of(2))

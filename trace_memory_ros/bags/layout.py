@@ -19,6 +19,8 @@ SUFFIXES = (".mcap", ".db3")
 PACKED = (".zstd", ".zst")
 ROS1 = ".bag"
 METADATA = "metadata.yaml"
+INFORMATION = "rosbag2_bagfile_information"
+"""Key of metadata.yaml under which all that it tells of a bag stands."""
 REINDEX = "run `ros2 bag reindex` on the folder"
 CONVERT = "convert it once: `trace-memory bags convert {} --out FOLDER`"
 AUTHOR = "written_by"
@@ -84,7 +86,7 @@ def find_bags(folder: Path) -> list[Path]:
 def author_of(folder: Path) -> str:
     """The command that wrote a bag, as its metadata.yaml says; empty where nothing tells."""
     try:
-        information = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        information = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))[INFORMATION]
         return str((information.get("custom_data") or {}).get(AUTHOR, ""))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError):
         return ""
@@ -153,19 +155,30 @@ def _no_storage(bag: Path, entries: list[Path]) -> BagFault:
 
 
 def _bags_below(folder: Path) -> list[Path]:
-    if (folder / METADATA).exists():
-        return [folder]
     try:
         entries = sorted(folder.iterdir())
     except OSError:
         return [folder]
     files = [entry for entry in entries if is_storage(entry)]
+    told = folder / METADATA in entries
+    if told and (files or _is_of_a_bag(folder / METADATA)):
+        return [folder]
     bags = [bag for entry in entries if entry.is_dir() for bag in _bags_below(entry)]
+    if told and not bags:
+        return [folder]
     beside = {stem(entry) for entry in entries if entry in files or entry in bags}
     bags += [entry for entry in entries if entry.suffix == ROS1 and entry.is_file() and entry.stem not in beside]
     if files and len({_series(path) for path in files}) == 1:
         return [folder, *bags]
     return [*_one_form(files), *bags]
+
+
+def _is_of_a_bag(metadata: Path) -> bool:
+    """Whether a file of that name tells of a bag: data sets have one of their own."""
+    try:
+        return INFORMATION.encode() in metadata.read_bytes()
+    except OSError:
+        return True
 
 
 def _one_form(files: list[Path]) -> list[Path]:
@@ -218,7 +231,7 @@ def _untwinned(bag: Path, files: list[Path]) -> tuple[list[Path], list[BagFault]
 def _with_metadata(bag: Path, present: list[Path]) -> BagLayout:
     layout = BagLayout(bag, sorted(present, key=_part))
     try:
-        information = plain_yaml((bag / METADATA).read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+        information = plain_yaml((bag / METADATA).read_text(encoding="utf-8"))[INFORMATION]
         names = [Path(str(name)).name for name in information["relative_file_paths"]]
         counts: dict[str, int] = {}
         for topic in information["topics_with_message_count"]:

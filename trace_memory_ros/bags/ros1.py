@@ -13,7 +13,7 @@ from rosbags.rosbag1 import Reader, ReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.layout import AUTHOR, METADATA, ROS1, plain_yaml
+from trace_memory_ros.bags.layout import AUTHOR, INFORMATION, METADATA, ROS1, plain_yaml
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.writer import replace_bag
 from trace_memory_ros.files import atomic
@@ -62,5 +62,5 @@ def convert_bag(bag: Path, folder: Path) -> int:
 
 def _sign(folder: Path) -> None:
     data = plain_yaml((folder / METADATA).read_text(encoding="utf-8"))
-    data["rosbag2_bagfile_information"]["custom_data"] = {AUTHOR: COMMAND}
+    data[INFORMATION]["custom_data"] = {AUTHOR: COMMAND}
     atomic.write(folder / METADATA, yaml.safe_dump(data, sort_keys=False))
