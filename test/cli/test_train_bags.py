@@ -118,6 +118,21 @@ def test_a_run_is_resumed_where_it_was(folder: Path, capsys: pytest.CaptureFixtu
     assert "episodes.training: 4 of SHA-256" in capsys.readouterr().err
 
 
+def test_a_run_does_not_go_on_with_other_contents_of_its_episodes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(folder, "--clock", "every:2")) == 0
+    given = recording(cameras=2)
+    turned = replace(given.observation, state=given.observation.state[::-1], path=given.observation.path[::-1])
+    config_file(folder, replace(given, observation=turned))
+    assert main(arguments(folder, "--clock", "every:2", "--resume")) == 1
+    assert "observation.state: " in capsys.readouterr().err
+    config_file(folder, given)
+    write_bag(folder / "bags" / "00_0", 17, 0, given)
+    assert main(arguments(folder, "--clock", "every:2", "--resume")) == 1
+    assert "numbers.training: 4 of SHA-256" in capsys.readouterr().err
+
+
 def test_without_annotations_it_says_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_bags(tmp_path / "bags", 3, recording(annotated=False))
     config_file(tmp_path, recording(annotated=False))

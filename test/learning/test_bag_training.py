@@ -162,6 +162,24 @@ def test_what_a_split_says_is_found_once_for_all_memories(tmp_path: Path, monkey
     assert searched == [4, 4]
 
 
+def test_trials_are_of_what_the_episodes_hold_and_of_what_is_seen(tmp_path: Path) -> None:
+    config = recording()
+    write_bags(tmp_path / "bags", 3, config)
+
+    def learned_from(given: RecordingConfig) -> dict[str, object]:
+        data, _ = read_bags(recordings_under([tmp_path / "bags"]), given, tmp_path / "cache")
+        return Plans(data, given, RunConfig(), {}, tmp_path / "features").learned_from([0, 1, 4])
+
+    before = learned_from(config)
+    assert learned_from(config) == before and before["episodes"] == ["00_0#0", "00_1#0", "02_0#0"]
+    turned = replace(config, observation=replace(config.observation, state=config.observation.state[::-1]))
+    changed = learned_from(turned)
+    assert changed["numbers"] != before["numbers"] and changed["observation"] != before["observation"]
+    write_bag(tmp_path / "bags" / "02_0", 17, 0, config)
+    changed = learned_from(config)
+    assert changed["episodes"] == before["episodes"] and changed["numbers"] != before["numbers"]
+
+
 def test_ticks_without_joints_are_neither_written_nor_read(tmp_path: Path) -> None:
     config = recording()
     write_bags(tmp_path, 3, config)

@@ -59,8 +59,8 @@ def _select(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig,
     def planned(name: str) -> Planned:
         return _planned(args, pairs, of_memory(config, name))
 
-    reuse, names = args.resume or not args.group.writes, [str(seed) for seed in config.recipe.all_seeds]
-    return select_memory(config, names, planned, say, folder / FOLDER, reuse, args.hardware)
+    reuse, episodes = args.resume or not args.group.writes, [str(seed) for seed in config.recipe.all_seeds]
+    return select_memory(config, {"episodes": episodes}, planned, say, folder / FOLDER, reuse, args.hardware)
 
 
 def _planned(args: argparse.Namespace, pairs: Sequence[Pairs], config: RunConfig) -> Planned:

@@ -109,8 +109,8 @@ def _select(args: argparse.Namespace, plans: Plans, folder: Path) -> Selection:
     def planned(name: str) -> Planned:
         return plans.of(name, plans.split, plans.strengths[0]).planned
 
-    reuse, names = args.resume or not args.group.writes, [episode.name for episode in plans.data.episodes]
-    return select_memory(plans.config, names, planned, say, folder / SELECTION, reuse, args.hardware)
+    reuse, learned_from = args.resume or not args.group.writes, plans.learned_from(range(len(plans.data.episodes)))
+    return select_memory(plans.config, learned_from, planned, say, folder / SELECTION, reuse, args.hardware)
 
 
 def _figures(

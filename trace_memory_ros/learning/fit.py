@@ -180,7 +180,9 @@ def _about(design: Design, data: Data) -> dict[str, Any]:
     looked_at = [] if data.validation is None else data.validation.data.episodes
     sides = {"training": data.training.data.episodes, "validation": looked_at}
     episodes = {side: digest(one.demo.name for one in found) for side, found in sides.items()}
-    return plain({"memory": {**memory, **sizes}, "policy": policy, "episodes": episodes})
+    numbers = {side: digest(one.demo.digest for one in found) for side, found in sides.items()}
+    learned = {"episodes": episodes, "numbers": numbers, "observation": design.observation.to_dict()}
+    return plain({"memory": {**memory, **sizes}, "policy": policy, **learned})
 
 
 def claim_folder(folder: Path, resume: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,7 +83,7 @@ def learn_alone(
 
 def select_memory(
     config: RunConfig,
-    episodes: Sequence[str],
+    learned_from: Mapping[str, Any],
     planned: Callable[[str], Planned],
     say: Callable[[str], None],
     folder: Path,
@@ -92,12 +92,12 @@ def select_memory(
 ) -> Selection:
     """Choose among `config.memory.candidates` by validation episodes, also after longer delays than theirs.
 
-    episodes: names of all that is learned from. planned: what a memory of a name is trained on. say: told what each
-    candidate decided, and which is taken. folder: where trials and memories are kept; reuse: take trials that the same
-    run of the same episodes kept there. Held-out episodes are not looked at. Without validation episodes nothing is
-    trained.
+    learned_from: plain values that tell the episodes from others. planned: what a memory of a name is trained on. say:
+    told what each candidate decided, and which is taken. folder: where trials and memories are kept; reuse: take trials
+    that the same run of the same episodes kept there. Held-out episodes are not looked at. Without validation episodes
+    nothing is trained.
     """
-    settings: dict[str, Any] = {"run": config.to_dict(), "episodes": list(episodes)}
+    settings: dict[str, Any] = {"run": config.to_dict(), **learned_from}
     kept = KeptTrials(folder / "trials.json", settings, reuse)
 
     def trial(candidate: Candidate) -> Trial:

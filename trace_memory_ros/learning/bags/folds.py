@@ -53,7 +53,7 @@ def cross_validate_run(
     config, used = plans.config, plans.used
     episodes = [plans.data.episodes[i] for i in used]
     folds = deal_scenes(episodes, plans.bags.split_seed)
-    kept = KeptTrials(file, {"run": config.to_dict(), "episodes": [episode.name for episode in episodes]}, reuse)
+    kept = KeptTrials(file, {"run": config.to_dict(), **plans.learned_from(used)}, reuse)
 
     def trial(fold: int, candidate: Candidate) -> Trial:
         sides = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from trace_memory_ros.learning.bags.data import BagData, Split
 from trace_memory_ros.learning.bags.design import of_memory, options_of
 from trace_memory_ros.learning.bags.training import Prepared, Told, fewer, prepare_split, split_of
 from trace_memory_ros.learning.build import with_features
+from trace_memory_ros.learning.engine.keeping import digest
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import BagsSection, RunConfig
 
@@ -29,6 +30,15 @@ class Plans:
         self.bags = config.bags or BagsSection()
         self._recording, self._given, self._features = recording, given, features
         self._told: dict[str, Told] = {}
+
+    def learned_from(self, indices: Sequence[int]) -> dict[str, Any]:
+        """What trials of these episodes depend on beside the run's configuration, as plain values."""
+        demos = [self.data.episodes[i] for i in indices]
+        return {
+            "episodes": [demo.name for demo in demos],
+            "numbers": digest(demo.digest for demo in demos),
+            "observation": self._recording.observation.to_dict(),
+        }
 
     @property
     def used(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,14 @@ class Demonstration:
     def readable(self) -> NDArray[np.int64]:
         """Ticks at which there is something to see and something to do."""
         return np.flatnonzero(np.isfinite(self.actions).all(axis=1) & self.usable_mask)
+
+    @property
+    def digest(self) -> str:
+        """Of all its numbers, pictures apart: whether an episode of the same name is still the same."""
+        found = hashlib.sha256(repr((self.decision_ticks, self.answers)).encode())
+        for numbers in (self.stamps_ns, self.state, self.actions, self.usable_mask):
+            found.update(np.ascontiguousarray(numbers).data)
+        return found.hexdigest()
 
     @property
     def usable_state(self) -> NDArray[np.float64]:
