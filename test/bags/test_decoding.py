@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from bags.bad import storage_file
 
 from studies import tiny_bags as tiny
 from studies.tiny_bags import BEGIN_NS, PERIOD_NS, RECORDING, Entry, stamp_of, write
@@ -15,6 +17,7 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.cache import cache_key
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import spans
 from trace_memory_ros.bags.faults import Grade
@@ -274,6 +277,20 @@ def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
     recording = replace(RECORDING, branches=BranchConfig(file="branches.yaml"))
     (episode,) = sound(bag, recording)
     assert episode.branches == (Branch(3, "left"), Branch(7, "right"))
+
+
+def test_a_sidecar_file_beside_several_bags_annotates_none(tmp_path: Path) -> None:
+    recording = replace(RECORDING, branches=BranchConfig(file="branches.yaml"))
+    bag = storage_file(write(tmp_path / "run", tiny.recording_of(TICKS)))
+    (tmp_path / "run" / "branches.yaml").write_text("branches: [{tick: 5, label: right}]")
+    (episode,), verdict = decode_bag(bag, recording)
+    assert episode.branches == (Branch(5, "right"),) and verdict.grade is Grade.OK
+    key = cache_key(bag, recording, tmp_path / "cache")
+    write(tmp_path / "else", tiny.recording_of(TICKS), "sqlite3")
+    shutil.copy(storage_file(tmp_path / "else"), tmp_path / "run")
+    (episode,), verdict = decode_bag(bag, recording)
+    assert not episode.branches and "branches.yaml: lies beside else.db3 too" in str(verdict)
+    assert cache_key(bag, recording, tmp_path / "cache") != key
 
 
 def test_a_stream_that_ends_early_leaves_a_ragged_end_that_is_counted(tmp_path: Path) -> None:

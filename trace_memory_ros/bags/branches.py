@@ -13,6 +13,7 @@ import yaml
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.episodes import EpisodeSpan
 from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.layout import is_storage, stem
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.files.strict import ConfigError, check_keys, require_int
@@ -84,9 +85,13 @@ def branch_file(recording: RecordingConfig, bag: Path) -> Path | None:
 def read_branches(path: Path, span: EpisodeSpan, stamps_ns: Sequence[int]) -> tuple[Branch, ...]:
     """Branches of an episode from a sidecar file: `branches:` with `label`, `tick` or `stamp_ns`, and `episode`.
 
-    Raises BagFault naming the entry.
+    Raises BagFault naming the entry, and for a file that lies beside several bags.
     """
     remedy = "correct the file; docs/how-to/bags.md shows one"
+    if path.is_file() and (others := others_beside(Path(span.bag))):
+        what = f"lies beside {', '.join(others[:3])} too, and does not tell which bag it annotates: it is not used"
+        alone = "give each bag a folder of its own, or the folder of all parts where they are of one"
+        raise BagFault(span.bag, what, path.name, alone)
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         entries = check_keys(data, ("branches",), ("branches",), path.name)["branches"]
@@ -100,6 +105,13 @@ def read_branches(path: Path, span: EpisodeSpan, stamps_ns: Sequence[int]) -> tu
     except (ConfigError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise BagFault(span.bag, " ".join(str(error).split()), path.name, remedy) from error
     return tuple(sorted((branch for branch in found if branch is not None), key=lambda branch: branch.tick))
+
+
+def others_beside(bag: Path) -> list[str]:
+    """Storage files of other runs in the folder of a bag that is a single file."""
+    if bag.is_dir():
+        return []
+    return sorted(file.name for file in bag.parent.iterdir() if is_storage(file) and stem(file) != stem(bag))
 
 
 def _entry(item: object, where: str, span: EpisodeSpan, stamps_ns: Sequence[int]) -> Branch | None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trace_memory_ros.bags.branches import Branch, branch_file
+from trace_memory_ros.bags.branches import Branch, branch_file, others_beside
 from trace_memory_ros.bags.build import decode_bag, stem_of
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.episodes import EpisodeSpan
@@ -103,8 +103,10 @@ def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     files = [*parts, bag / METADATA, branch_file(recording, bag)]
     contents = [file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
     # Not sorted: the order of what a stream selects is that of the state's columns.
-    content = json.dumps({"format": FORMAT, "recording": recording.to_dict(), "files": contents})
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
+    content = {"format": FORMAT, "recording": recording.to_dict(), "files": contents}
+    if branch_file(recording, bag) is not None and (others := others_beside(bag)):
+        content["beside"] = others
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
 
 
 def file_hash(file: Path, cache_dir: Path) -> str:
