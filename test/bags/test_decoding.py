@@ -268,6 +268,17 @@ def test_episodes_by_gaps(tmp_path: Path) -> None:
     assert_contents(other, first=40, ticks=6)
 
 
+def test_a_simulator_that_began_again_begins_an_episode_where_gaps_cut(tmp_path: Path) -> None:
+    again = tiny.recording_of(TICKS)
+    for entry in again:
+        entry.log_ns += TICKS * PERIOD_NS
+    bag = write(tmp_path / "bag", [*tiny.recording_of(TICKS), *again])
+    (episode,), verdict = decode_bag(bag, RECORDING)
+    assert episode.ticks == TICKS and "(episodes.kind: gap)" in str(verdict)
+    for part in sound(bag, replace(RECORDING, episodes=EpisodeRule("gap", gap_s=0.5))):
+        assert_contents(part)
+
+
 def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
     bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
     (bag / "branches.yaml").write_text(

@@ -64,11 +64,14 @@ def spans(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]:
 
 
 def _by_gaps(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]:
-    """Cut in the middle of the clock camera's pauses, so that all streams keep what lies around its images."""
+    """Cut in the middle of the clock camera's pauses, so that all streams keep what lies around its images.
+
+    Where its stamps fall as far, a clock was put back, or a simulator began again: there too.
+    """
     topic = recording.topic(recording.observation.cameras[0].topic)
     gap_ns = round(recording.episodes.gap_s * 1e9)
     marks = [(stamp_ns, log_ns) for log_ns, stamp_ns in _stamps(reader, recording, topic)]
-    cuts = [(a[1] + b[1]) // 2 for a, b in pairwise(marks) if b[0] - a[0] > gap_ns]
+    cuts = [(a[1] + b[1]) // 2 for a, b in pairwise(marks) if abs(b[0] - a[0]) > gap_ns]
     edges = [reader.begin_ns, *cuts, reader.end_ns] if marks else []
     return [EpisodeSpan(str(reader.path), i, begin, end) for i, (begin, end) in enumerate(pairwise(edges))]
 

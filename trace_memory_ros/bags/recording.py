@@ -31,7 +31,7 @@ class EpisodeRule:
     """How a bag divides into episodes.
 
     kind: `bag` (each bag is one), `topic` (cut by `topic`: EpisodeStatus or std_msgs Bool, integer, String), or `gap`
-    (cut where the first camera pauses for more than `gap_s` seconds of header stamps).
+    (cut where the first camera pauses for more than `gap_s` seconds of header stamps, or its stamps fall by as much).
     """
 
     kind: str = "bag"
