@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from studies import tiny_bags as tiny
-from studies.tiny_bags import PERIOD_NS, RECORDING, Entry, stamp_of, write
+from studies.tiny_bags import PERIOD_NS, RECORDING, Entry, recording_of, stamp_of, targets, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
@@ -58,6 +59,35 @@ def test_a_command_without_a_stamp_ends_the_one_before_it(tmp_path: Path) -> Non
         "3 of 12 ticks have no command that can be used",
     ]
     assert "stamp: received" in verdict.faults[0].remedy
+
+
+@pytest.mark.parametrize(("back_s", "learned"), [(3.0, 0), (1.5, 15)])
+def test_commands_of_a_clock_that_fell_back_label_no_earlier_tick(tmp_path: Path, back_s: float, learned: int) -> None:
+    """As of a simulator that began again, or a computer whose clock was put back."""
+    first, later = recording_of(30), recording_of(30)
+    back = round(back_s * 1e9) - 30 * PERIOD_NS
+    for entry in later:
+        entry.log_ns += 30 * PERIOD_NS
+        stamp_ns = entry.message.header.stamp.sec * 10**9 + entry.message.header.stamp.nanosec - back
+        entry.message.header.stamp = make.header(stamp_ns).stamp
+        if entry.topic == "command":
+            entry.message.points[0].positions[:] = 9.0
+    (episode, *_), verdict = decode_bag(write(tmp_path / "bag", [*first, *later]), RECORDING)
+    assert episode.actions is not None and episode.ticks == 30 + learned
+    expected = np.array([targets(tick) for tick in range(30)], dtype=np.float32)
+    assert (episode.actions[:30] == expected).all() and (episode.actions[30:] == 9.0).all()
+    left_out = min(30, round(back_s * 10))
+    assert f"{left_out} of 60 commands are stamped" in str(verdict) and "(actions)" in str(verdict)
+
+
+@pytest.mark.parametrize("strayed_s", [-20.0, 20.0])
+def test_a_single_command_that_is_stamped_far_off_leaves_the_others(tmp_path: Path, strayed_s: float) -> None:
+    entries = recording_of(30)
+    (stray,) = [entry for entry in entries if entry.topic == "command" and entry.log_ns == stamp_of(12) + 9_000_000]
+    stray.message.header.stamp = make.header(stamp_of(12) + round(strayed_s * 1e9)).stamp
+    (episode,), _ = decode_bag(write(tmp_path / "bag", entries), RECORDING)
+    expected = np.array([targets(11 if tick == 12 else tick) for tick in range(30)], dtype=np.float32)
+    assert episode.actions is not None and (episode.actions == expected).all()
 
 
 def test_a_trajectory_of_several_points_is_followed(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trace_memory_ros.bags.time_base import ClockMarks, Motion, shift_by_motion
+from trace_memory_ros.bags.time_base import ClockMarks, Motion, fallen_back, shift_by_motion
 
 SECOND_NS = 10**9
 BEGIN_NS = 1_700_000_000 * SECOND_NS
@@ -126,6 +126,23 @@ def test_lags_are_medians_and_are_compared_beside_each_other() -> None:
     alone = ClockMarks()
     alone.note(BEGIN_NS + 7, BEGIN_NS)
     assert alone.lag_ns == 7 and alone.lag_beside(alone) == 0
+
+
+@pytest.mark.parametrize(
+    ("stamps_s", "again"),
+    [
+        ([], []),
+        ([0, 1, 2, 3, 4], []),
+        ([8, 9, 10, 3, 4, 9.5, 11], [3, 4, 5]),
+        ([8, 9, 10, 3, 4, 11, 12, 5, 6, 13], [3, 4, 7, 8]),
+        ([0, 1, 90, 2, 3, 4], []),
+        ([50, 51, 2, 52, 53], []),
+        ([2.0, 1.5, 3.0, 2.5, 4.0], []),
+    ],
+)
+def test_stamps_that_a_clock_gives_again_are_told(stamps_s: list[float], again: list[int]) -> None:
+    found = fallen_back(np.array([round(s * SECOND_NS) for s in stamps_s], dtype=np.int64))
+    assert np.flatnonzero(found).tolist() == again
 
 
 def test_times_that_no_clock_tells_say_nothing() -> None:

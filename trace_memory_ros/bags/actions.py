@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from trace_memory_ros.bags.described import Described
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
-from trace_memory_ros.bags.time_base import ClockMarks
+from trace_memory_ros.bags.time_base import ClockMarks, fallen_back
 from trace_memory_ros.runtime.actions import ActionPart
 from trace_memory_ros.streams.base import ReadError, RecordedReader, Steps, StepsReader
 from trace_memory_ros.streams.cdr import Cdr, CdrError
@@ -32,6 +33,7 @@ class CommandTrack:
 
     seen: how many there are with these, received: without them. refused: how many could not be read; fault: why the
     first of them. unstamped: header stamps of zero, which cannot be used. marks: when they were stamped and recorded.
+    Those that a clock stamped again after it had fallen back are left out, as samples of streams are.
     """
 
     def __init__(
@@ -80,7 +82,12 @@ class CommandTrack:
         except (CdrError, ReadError) as error:
             self._refuse(error)
             steps = []
-        insort(self._commands, _Command(stamp_ns, self.received, steps))
+        self._commands.append(_Command(stamp_ns, self.received, steps))
+
+    @property
+    def fallen(self) -> int:
+        """How many a clock stamped that had fallen back."""
+        return len(self._commands) - len(self._rising)
 
     def targets(self, stamps_ns: Sequence[int]) -> NDArray[np.float64]:
         """`(T, A)`: per tick stamp the newest command at or before it; NaN where there is none or it cannot be used."""
@@ -96,16 +103,24 @@ class CommandTrack:
 
     def first_steps(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Stamps `(N,)` and first targets `(N, A)` of the commands that can be used."""
-        usable = [command for command in self._commands if command.steps]
+        usable = [command for command in self._rising if command.steps]
         stamps = np.array([command.stamp_ns for command in usable], dtype=np.int64)
         return stamps, np.array([c.steps[0][1] for c in usable]).reshape(len(usable), len(self.part.fields))
+
+    @cached_property
+    def _rising(self) -> list[_Command]:
+        """Commands by stamp, without those of a clock that fell back. To be asked for when all were taken."""
+        if self.part.stamp == "received":
+            return sorted(self._commands)
+        again = fallen_back(np.array([command.stamp_ns for command in self._commands], dtype=np.int64))
+        return sorted(command for command, left_out in zip(self._commands, again, strict=True) if not left_out)
 
     def _placed(self) -> list[_Command]:
         """All commands by stamp; one without a stamp stands about where it belongs, so that none before it is held."""
         lag_ns = self.marks.lag_ns
         if lag_ns is None:
-            return self._commands
-        return sorted([*self._commands, *(_Command(log - lag_ns, serial, []) for log, serial in self._unplaced)])
+            return self._rising
+        return sorted([*self._rising, *(_Command(log - lag_ns, serial, []) for log, serial in self._unplaced)])
 
     def _steps(self, cdr: Cdr, raw: RawMessage) -> Steps:
         reader = self._reader

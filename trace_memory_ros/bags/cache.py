@@ -27,7 +27,7 @@ from trace_memory_ros.files.parent import end_with_parent
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
 
-FORMAT = 5
+FORMAT = 6
 SUMMARY = "bag.json"
 INDEX = "index_"
 """Before the number of a camera: which of its images each tick holds."""

@@ -139,6 +139,10 @@ def _command_faults(
         what = f"{commands.unstamped} of {commands.received} commands have a stamp of zero: they are not used"
         remedy = "set stamp: received to take the times at which they were recorded, or stamp every command"
         yield BagFault(span.bag, what, where, remedy)
+    if commands.fallen:
+        what = f"{commands.fallen} of {commands.received} commands are stamped again as ones before them: left out"
+        remedy = f"cut the bag into episodes where a clock was put back (episodes.kind: gap), or {ONE_CLOCK}"
+        yield BagFault(span.bag, what, where, remedy)
     without = np.zeros(0, dtype=bool) if labels is None else np.asarray(np.isnan(labels).any(axis=1))
     first = int((~without).argmax()) if not without.all() else 0
     config = ticks.observer.config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,20 @@ class ClockMarks:
         logs, stamps = (np.frombuffer(values, dtype=np.int64) for values in (self._logs, self._stamps))
         order = np.argsort(logs, kind="stable")
         return logs[order], (logs - stamps)[order]
+
+
+def fallen_back(stamps_ns: Longs) -> NDArray[np.bool_]:
+    """Which stamps `(N,)`, in the order of recording, a clock gave again after it fell back by over `AGREE_NS`.
+
+    That is as a restart leaves them, until they rise beyond what came before. One stamp that is far off is no such.
+    """
+    again = np.zeros(len(stamps_ns), dtype=bool)
+    if len(stamps_ns) < 4:
+        return again
+    before, after = (np.array([f(pair) for pair in pairwise(stamps_ns.tolist())]) for f in (min, max))
+    for fall in np.flatnonzero(before[:-2] - after[2:] > AGREE_NS) + 2:
+        again[fall:] |= stamps_ns[fall:] <= stamps_ns[:fall][~again[:fall]].max()
+    return again
 
 
 class Motion(NamedTuple):
