@@ -279,6 +279,15 @@ def test_a_simulator_that_began_again_begins_an_episode_where_gaps_cut(tmp_path:
         assert_contents(part)
 
 
+def test_an_image_without_a_stamp_cuts_no_episode(tmp_path: Path) -> None:
+    entries = tiny.recording_of(TICKS)
+    (lost,) = [e for e in entries if e.topic == "front/image" and e.log_ns == stamp_of(5) + 3_000_000]
+    lost.message.header.stamp = make.header(0).stamp
+    recording = replace(RECORDING, episodes=EpisodeRule("gap"))
+    (episode,), verdict = decode_bag(write(tmp_path / "bag", entries), recording)
+    assert episode.ticks == TICKS and "1 of 12 messages have a stamp of zero" in str(verdict)
+
+
 def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
     bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
     (bag / "branches.yaml").write_text(

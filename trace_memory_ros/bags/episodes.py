@@ -71,7 +71,8 @@ def _by_gaps(reader: BagReader, recording: RecordingConfig) -> list[EpisodeSpan]
     topic = recording.topic(recording.observation.cameras[0].topic)
     gap_ns = round(recording.episodes.gap_s * 1e9)
     marks = [(stamp_ns, log_ns) for log_ns, stamp_ns in _stamps(reader, recording, topic)]
-    cuts = [(a[1] + b[1]) // 2 for a, b in pairwise(marks) if abs(b[0] - a[0]) > gap_ns]
+    stamped = [mark for mark in marks if mark[0]]
+    cuts = [(a[1] + b[1]) // 2 for a, b in pairwise(stamped) if abs(b[0] - a[0]) > gap_ns]
     edges = [reader.begin_ns, *cuts, reader.end_ns] if marks else []
     return [EpisodeSpan(str(reader.path), i, begin, end) for i, (begin, end) in enumerate(pairwise(edges))]
 
