@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,6 +144,16 @@ def test_damaged_rows_and_foreign_files_are_named_and_computed_again(tmp_path: P
     path.write_bytes(b"\x93NUMPY cut off")
     with pytest.warns(UserWarning, match="is no file of these features"):
         FeatureFile(path, (6, 5))
+
+
+def test_a_file_system_without_links_keeps_features_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    kept = FeatureFile(tmp_path / "a.npy", (2, 5)).rows(np.array([1]), lambda rows: np.ones((len(rows), 5), np.float32))
+    assert FeatureFile(tmp_path / "a.npy", (2, 5)).present == 1 and (kept == 1.0).all()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.crc.npy", "a.npy"]
 
 
 def test_what_half_precision_cannot_hold_is_refused(tmp_path: Path) -> None:

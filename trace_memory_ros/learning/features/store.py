@@ -99,10 +99,18 @@ def _stored(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> StoredA
     os.close(handle)
     try:
         np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape).flush()
-        # Of processes that begin at once one wins, and the others take its file.
+        _put_in_place(Path(partial), path)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    return StoredArray(path)
+
+
+def _put_in_place(partial: Path, path: Path) -> None:
+    """Of processes that begin at once one wins, and the others take its file."""
+    try:
         os.link(partial, path)
     except FileExistsError:
         pass
-    finally:
-        Path(partial).unlink()
-    return StoredArray(path)
+    except OSError:
+        # Memory cards and network shares may know no links: there the last one wins, and rows are computed again.
+        partial.replace(path)
