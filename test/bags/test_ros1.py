@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rosbags import rosbag2
 from rosbags.interfaces import Connection
-from rosbags.rosbag1 import Writer
+from rosbags.rosbag1 import Reader, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from studies import tiny_bags as tiny
@@ -98,6 +98,16 @@ def test_a_conversion_that_was_interrupted_leaves_nothing_in_the_way(
         assert main(["bags", "convert", str(old), *words]) == 130
     assert not (tmp_path / "new" / "walk").exists()
     assert main(["bags", "convert", str(old), *words]) == 0
+
+
+def test_a_bag_that_lost_messages_on_the_way_is_not_left_as_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = old_bag(tmp_path / "walk.bag")
+    monkeypatch.setattr(Reader, "message_count", 62)
+    assert main(["bags", "convert", str(old), "--out", str(tmp_path / "new")]) == 1
+    assert "holds 62 messages, 61 of them were converted" in capsys.readouterr().err
+    assert not (tmp_path / "new" / "walk").exists()
 
 
 def test_what_cannot_be_converted_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,7 @@ def convert_bag(bag: Path, folder: Path) -> int:
             raise BagFault(bag, f"cannot be converted ({error})", "file", REPAIR) from error
         raise
     if written != expected:
+        shutil.rmtree(folder)
         raise BagFault(bag, f"holds {expected} messages, {written} of them were converted", "file", REPAIR)
     return written
 
