@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,11 @@ def test_a_bag_is_read_once_however_often_and_under_whatever_name_it_is_given(
     monkeypatch.chdir(root.parent)
     twice = recordings_under(["bags", root, root / "ep_0", "bags/../bags"])
     assert twice == [Path("bags") / f"ep_{k}" / "rosbag" for k in range(6)]
+
+
+def test_a_copy_of_a_bag_is_left_out_and_named(root: Path) -> None:
+    shutil.copytree(root / "ep_3", root / "of yesterday")
+    data = from_episodes(loaded(root), RECORDING.observation.tick_period_ms)
+    assert [demo.name for demo in data.episodes] == [f"ep_{k}/rosbag" for k in range(6)]
+    ((name, reason),) = data.left_out
+    assert name == "of yesterday/rosbag" and reason.startswith("is a copy of ep_3/rosbag")

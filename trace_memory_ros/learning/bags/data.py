@@ -50,6 +50,7 @@ def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
     kept: list[Demonstration] = []
     left_out: list[tuple[str, str]] = []
     names: tuple[str, ...] = ()
+    known: dict[str, Demonstration] = {}
     for episode in episodes:
         reason = _unfit(episode, ticks_in(LEAST_MS, period_ms))
         if reason:
@@ -62,6 +63,10 @@ def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
             )
         names = episode.action_names
         demo, lost = _trimmed(episode, labels, ticks_in(NEXT_MS, period_ms))
+        first = known.setdefault(demo.digest, demo)
+        if first is not demo and _show_the_same(first, demo):
+            left_out.append((episode.name, f"is a copy of {first.name}, which could be held out while it is learned"))
+            continue
         kept.append(demo)
         left_out += [(episode.name, lost)] if lost else []
     if len({demo.scene for demo in kept}) == 1:
@@ -72,6 +77,14 @@ def from_episodes(episodes: Sequence[BagEpisode], period_ms: int) -> BagData:
         raise ValueError(f"nothing to learn from: {reasons}")
     _check_actions(kept)
     return BagData(tuple(kept), labels, names, tuple(left_out))
+
+
+def _show_the_same(one: Demonstration, other: Demonstration) -> bool:
+    """Whether the pictures of two demonstrations of the same numbers are the same, too."""
+    return all(
+        np.array_equal(mine.index, theirs.index) and np.array_equal(mine.pixels[:], theirs.pixels[:])
+        for mine, theirs in zip(one.images.values(), other.images.values(), strict=True)
+    )
 
 
 def _check_actions(episodes: Sequence[Demonstration]) -> None:
