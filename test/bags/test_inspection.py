@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from studies import tiny_bags as tiny
-from studies.tiny_bags import Entry, recording_of, stamp_of, write
+from studies.tiny_bags import PERIOD_NS, Entry, recording_of, stamp_of, write
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
@@ -112,6 +112,18 @@ def test_episodes_and_branches_are_found(tmp_path: Path) -> None:
     _, recording = round_trip(tmp_path, entries, 12)
     assert recording.episodes == EpisodeRule("topic", "episode")
     assert recording.branches == BranchConfig(topic="branch")
+
+
+def test_a_clock_that_was_put_back_cuts_episodes(tmp_path: Path) -> None:
+    again = recording_of(40)
+    for entry in again:
+        entry.log_ns += 40 * PERIOD_NS
+    bag = write(tmp_path / "bag", [*recording_of(40), *again])
+    proposal = inspect(bag)
+    assert proposal.recording is not None and proposal.recording.episodes.kind == "gap"
+    assert "the first camera's stamps fall 1 times by over 2 s: the bag is cut there" in proposal.notes
+    episodes, verdict = decode_bag(bag, proposal.recording)
+    assert [episode.ticks for episode in episodes] == [40, 40] and verdict.ok, str(verdict)
 
 
 def test_pauses_cut_episodes(tmp_path: Path) -> None:

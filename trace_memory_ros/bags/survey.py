@@ -98,6 +98,11 @@ class TopicSurvey:
         gaps = [np.diff(np.unique(np.array(bag, dtype=np.int64)[np.array(bag, dtype=np.int64) != 0])) for bag in bags]
         return np.concatenate(gaps) / 1e6
 
+    def falls(self, least_ms: float) -> int:
+        """How often stamps fall by more than that from one message of a bag to the next: its clock was put back."""
+        steps = [np.diff(np.array([ns for ns in bag if ns], dtype=np.int64)) for bag in self.stamps_ns]
+        return int((np.concatenate(steps) < -round(least_ms * 1e6)).sum()) if self.stamped else 0
+
     @property
     def lags_ms(self) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Per bag, log times (ns) of the stamped messages and how much later than stamped they were logged, ms."""

@@ -40,6 +40,10 @@ def episode_rule(proposal: Proposal, topic: str, clock: TopicSurvey) -> EpisodeR
     gaps = int((clock.gaps_ms > EPISODE_GAP_MS).sum())
     if gaps:
         proposal.notes.append(f"the first camera pauses {gaps} times for over 2 s: the bag is cut there")
+    falls = clock.falls(EPISODE_GAP_MS)
+    if falls:
+        proposal.notes.append(f"the first camera's stamps fall {falls} times by over 2 s: the bag is cut there")
+    if gaps or falls:
         return EpisodeRule("gap", gap_s=EPISODE_GAP_MS / 1e3)
     return EpisodeRule()
 
