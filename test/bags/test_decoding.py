@@ -288,6 +288,17 @@ def test_an_image_without_a_stamp_cuts_no_episode(tmp_path: Path) -> None:
     assert episode.ticks == TICKS and "1 of 12 messages have a stamp of zero" in str(verdict)
 
 
+def test_episodes_of_a_simulator_that_begins_again_for_each(tmp_path: Path) -> None:
+    again = [*tiny.recording_of(TICKS), *tiny.episode_entries(TICKS, 0, 1)]
+    for entry in again:
+        entry.log_ns += TICKS * PERIOD_NS
+    first = [*tiny.recording_of(TICKS), *tiny.episode_entries(TICKS, 0, 0)]
+    episodes = sound(write(tmp_path / "bag", [*first, *again]), replace(tiny.BY_STATUS, branches=None))
+    assert len(episodes) == 2
+    for episode in episodes:
+        assert_contents(episode)
+
+
 def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
     bag = write(tmp_path / "bag", tiny.recording_of(TICKS))
     (bag / "branches.yaml").write_text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -126,7 +126,7 @@ def _by_status(reader: BagReader, recording: RecordingConfig, topic: str) -> lis
     _note_malformed(reader, topic, malformed)
     for index, reports in enumerate(seen):
         _note_doubts(reader, f"topic {topic}, episode {index}", reports)
-    found = [_span_of(str(reader.path), index, reports) for index, reports in enumerate(seen)]
+    found = _parted([_span_of(str(reader.path), index, reports) for index, reports in enumerate(seen)])
     _note_misplaced(reader, found, times)
     return found
 
@@ -163,6 +163,22 @@ def _span_of(bag: str, index: int, reports: list[_Report]) -> EpisodeSpan:
     )
 
 
+def _parted(found: list[EpisodeSpan]) -> list[EpisodeSpan]:
+    """Spans whose log times do not reach into an episode before or after that has the same stamps.
+
+    That is as of a simulator that begins again for each: neither would be told from the other by stamps.
+    """
+    parted = list(found)
+    for k, (one, next_) in enumerate(pairwise(found)):
+        shared = one.begin_stamp_ns < next_.end_stamp_ns and next_.begin_stamp_ns < one.end_stamp_ns
+        last_ns, first_ns = one.end_ns - MARGIN_NS, next_.begin_ns + MARGIN_NS
+        if shared and last_ns <= first_ns:
+            cut = (last_ns + first_ns) // 2
+            parted[k] = replace(parted[k], end_ns=min(one.end_ns, cut))
+            parted[k + 1] = replace(next_, begin_ns=max(next_.begin_ns, cut))
+    return parted
+
+
 def _note_doubts(reader: BagReader, where: str, reports: list[_Report]) -> None:
     """Name what makes an episode's begin or end uncertain."""
     if all(report.status.phase != FINISHED for report in reports):
@@ -178,9 +194,11 @@ def _note_misplaced(reader: BagReader, found: list[EpisodeSpan], times: dict[str
     """Name messages that belong to an episode by their stamps and were recorded long before or after it."""
     for topic, pairs in times.items():
         log, stamp = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        for span in found:
-            inside = (span.begin_stamp_ns <= stamp) & (stamp < span.end_stamp_ns)
-            count = int((inside & ((log < span.begin_ns) | (log >= span.end_ns))).sum())
+        stamped = [(span.begin_stamp_ns <= stamp) & (stamp < span.end_stamp_ns) for span in found]
+        logged = [(span.begin_ns <= log) & (log < span.end_ns) for span in found]
+        placed = np.any(list(map(np.logical_and, stamped, logged)), axis=0)
+        for span, inside in zip(found, stamped, strict=True):
+            count = int((inside & ~placed).sum())
             if count:
                 what = (
                     f"{count} messages are stamped within the episode and recorded over 1 s off it: they are left out"
