@@ -11,6 +11,7 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Trial, hardly_behind, select, simplest
 from trace_memory_ros.learning.run_config import MemorySection
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.measure.summary import read_summary, write_summary
 
 NONE, FIRST, GRU, CACHE = (Candidate(name) for name in ("none", "first_frame", "gru", "gru+cache"))
 
@@ -80,6 +81,15 @@ def test_without_decisions_the_simplest_gains_nearly_all_that_the_best_does() ->
         and simplest([1.0, math.inf, 1e-4]) == 2
         and simplest([math.nan, math.nan]) == 0
     )
+
+
+@pytest.mark.parametrize("astray", [math.nan, math.inf])
+def test_a_candidate_that_went_astray_does_not_keep_a_summary_from_being_written(tmp_path: Path, astray: float) -> None:
+    errors = {NONE: 1.0, GRU: astray}
+    selection = select(list(errors), lambda one: Trial(None, None, chunk_error=errors[one]))
+    write_summary(tmp_path, "trace-memory train", {"selection": selection.to_dict()})
+    tried = read_summary(tmp_path).figures["selection"]["tried"]
+    assert [one["chunk_error"] for one in tried] == [1.0, None]
 
 
 def test_where_nothing_is_judged_the_usual_memory_is_taken() -> None:

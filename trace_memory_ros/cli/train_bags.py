@@ -33,7 +33,7 @@ from trace_memory_ros.learning.run_config import RunConfig, resolve
 from trace_memory_ros.learning.selection import FOLDER as SELECTION
 from trace_memory_ros.learning.selection import Planned, memory_file, select_memory
 from trace_memory_ros.measure.accuracy import LEAST
-from trace_memory_ros.measure.summary import write_summary
+from trace_memory_ros.measure.summary import known, write_summary
 from trace_memory_ros.moments.words import figures as moment_figures
 from trace_memory_ros.moments.words import verdict
 
@@ -122,7 +122,7 @@ def _figures(
         **_doubts(fitted, folded),
         "cross_validation": None if folded is None else folded.to_dict(),
         "selection": None if selected is None else selected.to_dict(),
-        "held_out_chunk_error": fitted.held_out.chunk_error,
+        "held_out_chunk_error": known(fitted.held_out.chunk_error),
         "labels": list(plan.labels),
         "moments": None if plan.moments is None else moment_figures(plan.moments, plan.design.action_names),
         "clock": plan.design.clock.to_dict(),

@@ -1,6 +1,7 @@
 """`summary.json`: the machine-readable result that every measuring command leaves beside its human output."""
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -68,6 +69,11 @@ def read_summary(path: Path) -> Summary:
         if not isinstance(document.get(name), kind):
             raise SummaryError(f"{file}: `{name}` is {document.get(name)!r}, expected {kind.__name__}")
     return Summary(**{name: document[name] for name in _FIELDS})
+
+
+def known(value: float | None) -> float | None:
+    """A figure that may be no finite number, as of a training that went astray: None then."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def commit() -> str:

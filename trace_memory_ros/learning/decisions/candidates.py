@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from trace_memory_ros.files import atomic
 from trace_memory_ros.learning.sizes import USUAL
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.measure.summary import known
 
 NEARLY_ALL = 0.9
 """Where only errors can be compared: the share of the best one's gain over the simplest that is as good as all."""
@@ -75,7 +76,7 @@ class Trial(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for summaries."""
-        parts = self._asdict()
+        parts = self._asdict() | {"chunk_error": known(self.chunk_error)}
         return {name: part.to_dict() if isinstance(part, Accuracy) else part for name, part in parts.items()}
 
 
