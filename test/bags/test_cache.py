@@ -108,6 +108,16 @@ def test_a_half_written_entry_does_not_count(tmp_path: Path) -> None:
     assert isinstance(again, BagEpisode)
 
 
+@pytest.mark.parametrize("lost", ["0000.npz", "0000.1.npy"])
+def test_a_file_that_was_lost_is_decoded_again(tmp_path: Path, lost: str) -> None:
+    bag, store = write(tmp_path / "run", recording_of(4)), tmp_path / "cache"
+    load_episodes([bag], RECORDING, store)
+    (file,) = store.glob(f"*/{lost}")
+    file.unlink()
+    (episode,) = load_episodes([bag], RECORDING, store)
+    assert isinstance(episode, BagEpisode) and len(episode.images["hand"][:]) == 4
+
+
 def test_an_unexpected_error_is_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("one")

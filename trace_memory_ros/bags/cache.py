@@ -216,6 +216,7 @@ def _save(folder: Path, episodes: list[BagEpisode], verdict: BagVerdict, stem: s
     summary = {
         "grade": verdict.grade.value,
         "episodes": len(episodes),
+        "cameras": max(len(episode.images) for episode in episodes),
         "faults": [fault.to_dict() for fault in verdict.faults],
     }
     atomic.write(folder / SUMMARY, json.dumps(summary, indent=1).encode())
@@ -225,8 +226,9 @@ def _read_summary(folder: Path, bag: Path) -> BagVerdict | None:
     """The verdict of a bag that was decoded before, under its present path; None where any file is missing."""
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        if not all((folder / f"{i:04d}.npz").exists() for i in range(summary["episodes"])):
-            return None
+        for episode in (folder / f"{i:04d}.npz" for i in range(summary["episodes"])):
+            if not all(path.exists() for path in (episode, *(_pixels(episode, c) for c in range(summary["cameras"])))):
+                return None
         faults = tuple(_fault(values, bag) for values in summary["faults"])
         return BagVerdict(str(bag), Grade(summary["grade"]), faults)
     except (OSError, ValueError, KeyError, TypeError):
