@@ -51,6 +51,19 @@ def test_a_recorded_dataset_proposes_a_robot(tmp_path: Path) -> None:
     assert described(dataset(tmp_path, features(branch=branch))).branches is not None
 
 
+def test_cameras_whose_names_are_alike_in_a_topic_are_all_kept(tmp_path: Path) -> None:
+    film = {"dtype": "video", "shape": [480, 640, 3], "names": ["height", "width", "channels"]}
+    alike = {f"observation.images.{name}": film for name in ("a-b", "a.b", "0", "\u00e9lan")}
+    config = described(dataset(tmp_path, features(**alike)))
+    assert [(c.name, c.topic) for c in config.observation.cameras] == [
+        ("front", "camera/front/image_raw"),
+        ("a_b", "camera/a_b/image_raw"),
+        ("a_b_2", "camera/a_b_2/image_raw"),
+        ("0", "camera/camera_0/image_raw"),
+        ("\u00e9lan", "camera/_lan/image_raw"),
+    ]
+
+
 def test_an_export_from_here_is_described_by_its_own_configuration(tmp_path: Path) -> None:
     config = recording(cameras=2)
     root = dataset(tmp_path, features())

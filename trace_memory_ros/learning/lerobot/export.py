@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.learning.lerobot.layout import ACTION, IMAGES, SIDECAR, STATE
+from trace_memory_ros.learning.lerobot.layout import ACTION, SIDECAR, STATE
 from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.policies.lerobot.names import IMAGES
 
 STORAGES = ("image", "video")
 GAPS = ("refuse", "split")

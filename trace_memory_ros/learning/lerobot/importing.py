@@ -41,7 +41,7 @@ def _write_episode(dataset: Dataset, index: int, bag: Path, recording: Recording
     pictures = {name: dataset.pictures(index, name) for name in layout.cameras}
     branches = dict(enumerate(table.labels or ())) or {one["tick"]: one["label"] for one in about.get("branches", [])}
     first_ns = about.get("first_stamp_ns", START_NS)
-    topics = {f"camera/{name}/image_raw": fields.IMAGE for name in layout.cameras}
+    topics = dict.fromkeys(layout.topics.values(), fields.IMAGE)
     topics |= {"joint_states": fields.JOINTS, "command": fields.TRAJECTORY, "task": fields.TEXT}
     topics |= {"odom": fields.ODOMETRY} if _moves(recording) else {}
     topics |= {} if recording.branches is None else {BRANCH: fields.TEXT}
@@ -68,7 +68,7 @@ def _write_frame(
 ) -> None:
     log_ns = stamp_ns + _SENSED_NS
     for name, picture in pictures.items():
-        writer.write(f"camera/{name}/image_raw", messages.image(picture, stamp_ns, f"{name}_camera"), log_ns)
+        writer.write(layout.topics[name], messages.image(picture, stamp_ns, f"{name}_camera"), log_ns)
     joints = state[3:] if layout.base else state
     writer.write("joint_states", messages.joint_state(layout.joints, joints, stamp_ns), log_ns)
     if _moves(recording):

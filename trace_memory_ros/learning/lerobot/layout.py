@@ -19,11 +19,12 @@ from trace_memory_ros.bags.inspection.words import unique
 from trace_memory_ros.bags.rates import deadline_ms
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
 from trace_memory_ros.observation.config import MASKED, CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.policies.lerobot.names import camera_names
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.streams.twist import BASE_MOTION
 
 VERSION = "v3.0"
-IMAGES, STATE, ACTION = "observation.images.", "observation.state", "action"
+STATE, ACTION = "observation.state", "action"
 BRANCH = "branch"
 """A feature that says which branch is right, from the frame on at which it is taken: text, or a number from 0."""
 SIDECAR = Path("meta") / "trace_memory.yaml"
@@ -60,6 +61,15 @@ class Layout:
         """Names of what is no base velocity, as a JointState topic has them."""
         return tuple(name.removeprefix(JOINTS) for name in self.state[3 if self.base else 0 :])
 
+    @property
+    def topics(self) -> dict[str, str]:
+        """Topic of each camera on the robot that is proposed: ROS takes ASCII alone, and no digit at the beginning."""
+        tokens: list[str] = []
+        for name in self.cameras:
+            token = re.sub(r"\W", "_", name, flags=re.ASCII)
+            tokens.append(unique(f"camera_{token}" if token[:1].isdigit() else token, tokens))
+        return {name: f"camera/{token}/image_raw" for name, token in zip(self.cameras, tokens, strict=True)}
+
 
 def read_info(folder: Path) -> dict[str, Any]:
     """`meta/info.json` of the dataset in `folder`. Raises ValueError where it is none, or of another version."""
@@ -81,7 +91,7 @@ def read_layout(folder: Path) -> Layout:
     """The features of the dataset in `folder`. Raises ValueError naming what is missing or of another version."""
     info = read_info(folder)
     found = info["features"]
-    cameras = {_name(key): key for key, feature in found.items() if feature["dtype"] in ("image", "video")}
+    cameras = camera_names(key for key, feature in found.items() if feature["dtype"] in ("image", "video"))
     lacking = [key for key in (STATE, ACTION) if key not in found] + ["a camera"] * (not cameras)
     if lacking:
         raise ValueError(f"{folder} lacks {', '.join(lacking)}: it has {', '.join(found)}")
@@ -124,7 +134,7 @@ def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any], angles
     base = (BASES[1] if still else BASE) if layout.base else ()
     state = (*base, *joints.channels)
     observation = ObservationConfig(
-        cameras=tuple(CameraConfig(name, f"camera/{name}/image_raw", stale_ms) for name in layout.cameras),
+        cameras=tuple(CameraConfig(name, topic, stale_ms) for name, topic in layout.topics.items()),
         streams=(joints,) if still else (joints, odom),
         state=state,
         path=state if layout.base else (),
@@ -175,11 +185,6 @@ def _size(feature: Mapping[str, Any]) -> tuple[int, int]:
         return int(shape[names.index("height")]), int(shape[names.index("width")])
     first = 1 if shape[0] in (1, 3) and shape[-1] not in (1, 3) else 0
     return int(shape[first]), int(shape[first + 1])
-
-
-def _name(key: str) -> str:
-    """A camera's name as a topic can hold it."""
-    return re.sub(r"\W", "_", key.removeprefix(IMAGES).removeprefix("observation."))
 
 
 def _names(feature: Mapping[str, Any], word: str) -> tuple[str, ...]:
