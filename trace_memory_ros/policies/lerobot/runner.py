@@ -13,20 +13,19 @@ from torch import Tensor
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
+from trace_memory_ros.policies.lerobot.names import IMAGES, camera_names
 from trace_memory_ros.policies.lerobot.policy import memory_batch
 from trace_memory_ros.policies.lerobot.prefix import EXPERTS
 from trace_memory_ros.policies.runner import readout_of
 from trace_memory_ros.vision.base import VisualBackbone
 
-IMAGES = "observation.images."
-
 
 class LerobotRunner:
     """Runs a `MemoryPolicy` between LeRobot's processors, at batch 1; chunks are executed as LeRobot's queues do.
 
-    Camera `name` of an observation is LeRobot's `observation.images.name`. Raises ValueError for a policy that takes an
-    environment state, and for a vision-language-action policy without a task. eyes: what a memory may share; where one
-    does, LeRobot takes the features of the memory's look.
+    Camera `name` of an observation is LeRobot's `observation.images.name`, or what training on a dataset calls `name`.
+    Raises ValueError for a policy that takes an environment state, and for a vision-language-action policy without a
+    task. eyes: what a memory may share; where one does, LeRobot takes the features of the memory's look.
     """
 
     def __init__(self, checkpoint: LerobotCheckpoint, eyes: LerobotEyes | None = None) -> None:
@@ -81,8 +80,10 @@ class LerobotRunner:
         if observation.state is None:
             raise ValueError("the observation has no robot state: the policy cannot act on it")
         batch = {"observation.state": torch.from_numpy(observation.state.astype(np.float32))[None]}
-        for key, feature in self.policy.config.image_features.items():
-            image = observation.images.get(key.removeprefix(IMAGES))
+        features = self.policy.config.image_features
+        for name, key in camera_names(features).items():
+            feature, exact = features[key], key.removeprefix(IMAGES)
+            image = observation.images.get(exact if exact in observation.images else name)
             if image is None:
                 raise ValueError(
                     f"the policy looks at {key}, the observation has the cameras {', '.join(observation.images)}: name "
