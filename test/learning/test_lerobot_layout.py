@@ -84,6 +84,15 @@ def test_names_of_numbers_however_they_are_written(tmp_path: Path, names: Any, f
     assert config.actions is not None and config.actions.names == found
 
 
+@pytest.mark.parametrize(
+    ("fps", "period_ms"), [(50, 20), (30, 100), (24, 125), (15, 200), (33, 30), (29, 34), (12, 83), (4, 250), (3, 333)]
+)
+def test_a_tick_is_whole_frames_unless_that_is_far_longer_than_a_frame(
+    tmp_path: Path, fps: int, period_ms: int
+) -> None:
+    assert described(dataset(tmp_path, features(), fps=fps)).observation.tick_period_ms == period_ms
+
+
 def test_a_rate_that_is_no_whole_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"fps = 29\.97: frames are placed by a whole number"):
         read_layout(dataset(tmp_path, features(), fps=29.97))

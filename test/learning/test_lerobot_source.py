@@ -95,7 +95,7 @@ def test_actions_that_were_exported_less_the_state_are_not_taken_from_it_twice(t
     assert np.array_equal(imported.actions, absolute.actions)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("fps", "period_ms"), [(10, None), (30, None), (30, 33), (30, 50), (25, None)])
+@pytest.mark.parametrize(("fps", "period_ms"), [(10, None), (30, None), (30, 33), (30, 50), (25, None), (33, None)])
 def test_at_any_rate_the_episodes_are_those_of_the_same_bags(tmp_path: Path, fps: int, period_ms: int | None) -> None:
     root = write_dataset(tmp_path / "parts", (1,), fps=fps)
     (bag,) = import_dataset(root, tmp_path / "bags")

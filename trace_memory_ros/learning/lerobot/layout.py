@@ -36,6 +36,9 @@ BASES = (BASE, tuple(f"{MASKED}{name}" for name in BASE_MOTION), ("base_vx", "ba
 RADIANS = 2 * np.pi + 0.1
 """Joint positions beyond this are no radians: LeRobot's own robots give degrees, or percent of the range."""
 
+SLOWEST_MS = 200
+"""The longest tick that is proposed where frames come faster: at 5 to 100 Hz training was tried."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -123,11 +126,10 @@ def proposed(folder: Path) -> RecordingConfig:
 def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any], angles: bool = True) -> RecordingConfig:
     """What is what, as a robot's topics. still: the base never moves. angles: joint positions are radians.
 
-    Sizes of images are the sidecar's, else the defaults. The tick period is the shortest whole number of milliseconds
-    that is a whole number of frames.
+    Sizes of images are the sidecar's, else the defaults. The tick period is `proposed_period_ms`.
     """
     seen = sidecar.get("recording", {}).get("observation", {})
-    period_ms = 1000 // gcd(1000, layout.fps)
+    period_ms = proposed_period_ms(layout.fps)
     stale_ms = max(250.0, 2.5 * period_ms)
     joints = SensorConfig("joint_states", "joint_states", stale_ms, select={"position": layout.joints})
     odom = SensorConfig("odom", "odom", stale_ms, type=fields.ODOMETRY)
@@ -149,6 +151,15 @@ def recording_of(layout: Layout, still: bool, sidecar: Mapping[str, Any], angles
         ActionConfig.of_trajectory("command", layout.actions),
         branches=BranchConfig(topic=BRANCH) if branched else None,
     )
+
+
+def proposed_period_ms(fps: int) -> int:
+    """The shortest whole number of milliseconds that is a whole number of frames; one frame, rounded, where it is long.
+
+    33 frames per second would else be a tick a second.
+    """
+    whole_ms = 1000 // gcd(1000, fps)
+    return whole_ms if whole_ms <= SLOWEST_MS else round(1000 / fps)
 
 
 def read_sidecar(folder: Path) -> dict[str, Any]:
