@@ -26,6 +26,7 @@ from trace_memory_ros.cli.main import main
 from trace_memory_ros.learning.bags.recordings import recordings_under
 from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.lerobot.dataset import Dataset
+from trace_memory_ros.learning.lerobot.frames import Unreadable
 from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
 from trace_memory_ros.learning.lerobot.layout import SIDECAR, described
 from trace_memory_ros.learning.lerobot.source import DatasetSource, episodes_of
@@ -229,6 +230,22 @@ def test_damage_is_named_with_the_remedy_and_costs_only_its_episode(tmp_path: Pa
     assert isinstance(first, BagVerdict)
     assert re.search(said, str(first), re.DOTALL), str(first)
     assert isinstance(second, BagEpisode) is (kind != "table cut off")
+
+
+@pytest.mark.parametrize("kind", ["no video", "video of another size", "table without rows"])
+def test_bags_are_written_of_the_other_episodes_and_none_of_half_an_episode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    root, out = write_dataset(tmp_path / "parts", (0, 1), storage="video"), tmp_path / "bags"
+    damaged(root, kind)
+    assert main(["bags", "from-lerobot", str(root), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "left out: episode 0: " in said and "1 episodes; left out: 1;" in said
+    assert [path.name for path in out.iterdir() if path.is_dir()] == ["episode_000001"]
+    damaged(root, "table cut off")
+    assert main(["bags", "from-lerobot", str(root), "--out", str(out)]) == 1
+    with pytest.raises(Unreadable):
+        list(import_dataset(root, out))
 
 
 def test_a_dataset_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,15 +66,20 @@ def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpiso
 
 
 def from_lerobot(args: argparse.Namespace) -> int:
-    """Write the bags and name them."""
+    """Write the bags and name them, and what is left out; returns 1 where nothing was left."""
     from trace_memory_ros.files import outputs
     from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
 
     outputs.claim(args.out, "trace-memory bags from-lerobot")
-    for bag in import_dataset(args.dataset, args.out):
+    left_out: list[str] = []
+    written = 0
+    for bag in import_dataset(args.dataset, args.out, left_out):
         print(bag, flush=True)
-    print(f"what is what in them: {args.out / CONFIG}")
-    return 0
+        written += 1
+    for reason in left_out:
+        print(f"left out: {reason}")
+    print(f"{written} episodes; left out: {len(left_out)}; what is what in them: {args.out / CONFIG}")
+    return 0 if written else 1
 
 
 def inspect_dataset(source: Path, out: Path | None, command: str) -> int:

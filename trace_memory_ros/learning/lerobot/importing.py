@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from trace_memory_ros.bags import fields, messages
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.writer import BagFileWriter
 from trace_memory_ros.learning.lerobot.dataset import Dataset
+from trace_memory_ros.learning.lerobot.frames import Unreadable
 from trace_memory_ros.learning.lerobot.layout import BRANCH, Layout, proposed
 from trace_memory_ros.learning.lerobot.source import SECOND_NS, START_NS
 
@@ -20,19 +22,27 @@ _SENSED_NS, _TOLD_NS, _ANSWERED_NS = 1_000_000, 3_000_000, 5_000_000
 CONFIG = "observation.yaml"
 
 
-def import_dataset(folder: str | Path, out: Path) -> Iterator[Path]:
+def import_dataset(folder: str | Path, out: Path, left_out: list[str] | None = None) -> Iterator[Path]:
     """Write each episode of the dataset in `folder` as a bag under `out`, and `observation.yaml` beside them first.
 
     Frame k is stamped its episode's first stamp + k / fps, to the nanosecond; the dataset's own timestamps are float32.
-    Images, state, actions and task strings are carried over as they are; other features are not. Raises ValueError
-    where the folder is no dataset of this version, has no cameras, state or actions, or a file of it cannot be read.
+    Images, state, actions and task strings are carried over as they are; other features are not. left_out: takes the
+    episodes whose files cannot be read, and why; without it the first one raises Unreadable. Raises ValueError where
+    the folder is no dataset of this version, or has no cameras, state or actions.
     """
     dataset = Dataset(Path(folder))
     recording = proposed(dataset.folder)
     out.mkdir(parents=True, exist_ok=True)
     (out / CONFIG).write_text(yaml.safe_dump(recording.to_dict(), sort_keys=False), encoding="utf-8")
     for index in dataset.episodes:
-        yield _write_episode(dataset, index, out / f"episode_{index:06d}", recording)
+        try:
+            bag = _write_episode(dataset, index, out / f"episode_{index:06d}", recording)
+        except Unreadable as error:
+            if left_out is None:
+                raise
+            left_out.append(f"episode {index}: {error}")
+            continue
+        yield bag
 
 
 def _write_episode(dataset: Dataset, index: int, bag: Path, recording: RecordingConfig) -> Path:
@@ -45,16 +55,24 @@ def _write_episode(dataset: Dataset, index: int, bag: Path, recording: Recording
     topics |= {"joint_states": fields.JOINTS, "command": fields.TRAJECTORY, "task": fields.TEXT}
     topics |= {"odom": fields.ODOMETRY} if _moves(recording) else {}
     topics |= {} if recording.branches is None else {BRANCH: fields.TEXT}
-    with BagFileWriter(bag, topics, compression="chunk") as writer:
-        writer.write("task", messages.text(" / ".join(dataset.tasks(index))), first_ns)
-        for k in range(count):
-            stamp_ns = first_ns + round(k * SECOND_NS / layout.fps)
-            seen = {name: next(found) for name, found in pictures.items()}
-            _write_frame(writer, layout, recording, seen, table.state[k], stamp_ns)
-            if branches.get(k) and branches[k] != branches.get(k - 1):
-                writer.write(BRANCH, messages.text(branches[k]), stamp_ns + _TOLD_NS)
-            command = messages.trajectory(layout.actions, table.actions[k], stamp_ns, recording.observation.period_ns)
-            writer.write("command", command, stamp_ns + _ANSWERED_NS)
+    writer = BagFileWriter(bag, topics, compression="chunk")
+    try:
+        with writer:
+            writer.write("task", messages.text(" / ".join(dataset.tasks(index))), first_ns)
+            for k in range(count):
+                stamp_ns = first_ns + round(k * SECOND_NS / layout.fps)
+                seen = {name: next(found) for name, found in pictures.items()}
+                _write_frame(writer, layout, recording, seen, table.state[k], stamp_ns)
+                if branches.get(k) and branches[k] != branches.get(k - 1):
+                    writer.write(BRANCH, messages.text(branches[k]), stamp_ns + _TOLD_NS)
+                command = messages.trajectory(
+                    layout.actions, table.actions[k], stamp_ns, recording.observation.period_ns
+                )
+                writer.write("command", command, stamp_ns + _ANSWERED_NS)
+    except BaseException:
+        # What was written reads as a whole, shorter episode.
+        shutil.rmtree(bag, ignore_errors=True)
+        raise
     return bag
 
 
