@@ -155,3 +155,20 @@ def test_the_command_line_names_what_it_cannot_use(tmp_path: Path, capsys: pytes
     assert "is not a LeRobotDataset" in capsys.readouterr().err
     assert main(["train", f"lerobot:{tmp_path / 'old'}", str(tmp_path)]) == 1
     assert "bags need --config FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("policy.family=akt", "policy family 'akt' is unknown here"),
+        ("memory.among=[gru, traec]", "memory mechanism 'traec' is unknown: did you mean 'trace'"),
+        ("memory={name: gru, options: {hiden: 3}}", "unknown key 'hiden'; did you mean 'hidden'"),
+    ],
+)
+def test_what_nobody_brings_is_refused_before_anything_is_decoded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, said: str
+) -> None:
+    dataset(tmp_path / "parts", features())
+    assert main(["train", f"lerobot:{tmp_path / 'parts'}", "--set", asked, "--out", str(tmp_path / "out")]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

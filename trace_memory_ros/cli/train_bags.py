@@ -14,7 +14,7 @@ from rich.table import Table
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, variation_notes
-from trace_memory_ros.learning.bags.design import bag_defaults, of_memory
+from trace_memory_ros.learning.bags.design import bag_defaults, of_memory, small_memory
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
 from trace_memory_ros.learning.bags.plans import Plans
 from trace_memory_ros.learning.bags.recordings import recordings_under
@@ -36,12 +36,14 @@ from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.summary import known, write_summary
 from trace_memory_ros.moments.words import figures as moment_figures
 from trace_memory_ros.moments.words import verdict
+from trace_memory_ros.policies import families
 
 
 def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """Decode, split, choose a memory where one is to be chosen, train, save; returns the summary's figures."""
     recording = _recording(args)
     asked = resolve(bag_defaults(args.source[0], given), given)
+    _check_names(asked)
     folder: Path = args.out or Path("out/train") / f"{asked.task}_{asked.memory.name}_{asked.seed}"
     with args.group.first_before_others():
         if args.group.writes:
@@ -74,6 +76,13 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
     write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
     console.print(f"checkpoint, summary and page in {folder}, model {figures['model_id'][:12]}", highlight=False)
     return figures
+
+
+def _check_names(asked: RunConfig) -> None:
+    """Refuse a policy or memory that nobody brings, or of other options, before anything is decoded or trained."""
+    families.family(asked.policy.family)
+    for name in asked.memory.candidates:
+        small_memory(name, of_memory(asked, name).memory.options)
 
 
 def _fold(args: argparse.Namespace, plans: Plans, folder: Path) -> CrossValidation | None:
