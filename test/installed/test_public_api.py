@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -52,3 +53,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 def test_the_reference_explains_every_name_and_no_other() -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^### `(\w+)", page, flags=re.MULTILINE)) == set(trace_memory_ros.__all__)
+
+
+def test_the_reference_names_parameters_that_there_are() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    said = re.findall(r"^### `(\w+)\((.*)\)`", page, flags=re.MULTILINE)
+    assert len(said) > 5
+    for name, parameters in said:
+        shown = [part.partition("=")[0].strip() for part in parameters.split(",") if part]
+        assert shown == list(inspect.signature(getattr(trace_memory_ros, name)).parameters)[: len(shown)], name
