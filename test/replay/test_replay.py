@@ -295,6 +295,19 @@ def test_refusals_say_why(recorded: tuple[Path, list[Condition]], checkpoint: Pa
     Replay(bag, runtime, RecordingConfig(replace(seen, cameras=(same, *rest))))
 
 
+def test_a_bag_that_is_refused_does_not_cost_an_earlier_replay(
+    recorded: tuple[Path, list[Condition]], checkpoint: Path, tmp_path: Path
+) -> None:
+    runtime, out = MemoryRuntime.from_checkpoint(checkpoint), tmp_path / "out"
+    replay_to_bag(Replay(recorded[0], runtime), out)
+    kept = {path: path.read_bytes() for path in out.iterdir()}
+    for missing in (out, tmp_path / "new"):
+        with pytest.raises(ValueError, match="does not exist"):
+            replay_to_bag(Replay(tmp_path / "nothing", runtime), missing)
+    assert {path: path.read_bytes() for path in out.iterdir()} == kept
+    assert not (tmp_path / "new").exists()
+
+
 def test_following_needs_a_live_run(checkpoint: Path, tmp_path: Path) -> None:
     live = SimulatedLive(tmp_path / "bag", checkpoint)
     live.episode(1.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 
@@ -61,9 +62,10 @@ def replay_to_bag(
     Returns how far the live run in the bag is from it; None where the bag has none of the same model.
     """
     conditions: list[Condition] = []
+    ticks = iter(replay)
 
-    def run(bag: ReplayBag | None) -> None:
-        for tick in replay:
+    def run(seen: Iterable[ReplayedTick], bag: ReplayBag | None) -> None:
+        for tick in seen:
             conditions.append(tick.condition)
             if bag is not None:
                 begun = time.perf_counter()
@@ -73,11 +75,15 @@ def replay_to_bag(
                 on_tick(tick)
 
     if folder is None:
-        run(None)
+        run(ticks, None)
     else:
         if folder.resolve() == replay.bag.resolve():
             raise ValueError(f"{folder} is the bag that is replayed: write to another folder")
+        # A bag that is refused must not cost the replay that lies there.
+        first = list(islice(ticks, 1))
+        begun = time.perf_counter()
         with ReplayBag(folder, replay.recording) as bag:
-            run(bag)
+            replay.report.stage_s["write"] += time.perf_counter() - begun
+            run(chain(first, ticks), bag)
     same_model = bool(replay.live) and {c.model_id for c in replay.live} == {c.model_id for c in conditions}
     return compare(replay.live, conditions) if same_model else None
