@@ -70,7 +70,8 @@ def main() -> None:
     parser.add_argument("--task", default="")
     args = parser.parse_args()
 
-    runtime = MemoryRuntime.from_checkpoint(args.checkpoint)
+    threads = torch.get_num_threads()
+    runtime = MemoryRuntime.from_checkpoint(args.checkpoint)  # lets torch use one thread
     memory = runtime.model.memory
     shape = ConditionShape(memory.slot_count, memory.dims.width, memory.address_width)
     factory, datasets = lerobot("lerobot.policies.factory"), lerobot("lerobot.datasets.lerobot_dataset")
@@ -83,6 +84,7 @@ def main() -> None:
 
     policy = MemoryPolicy(base, MemoryOptions(shape, frozen=not args.whole))
     entries = remembered(args.dataset, runtime, shape)
+    torch.set_num_threads(threads)
     losses = list(train(policy, frames, entries, pre, args.steps, args.batch))
     names = Dataset(args.dataset).layout.actions
     save(args.out, LerobotCheckpoint(policy.eval(), pre, post, names, runtime.model_id, args.task))
