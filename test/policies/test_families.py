@@ -1,6 +1,8 @@
 """Policy families by name: built in, brought by an installed package, unknown, broken."""
 
 import importlib
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from fixtures import tiny_checkpoint
 from policies.installed import EXAMPLE, copy_of_example, install, slow_project
 
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.policies.base import ActionMismatch, ChunkPolicy, check_actions
 from trace_memory_ros.policies.families import UnknownFamily, family
+from trace_memory_ros.runtime.checkpoint import load
 
 OPTIONS = {"action_names": ["a", "b"], "condition": {"tokens": 1, "width": 3, "address": 0}}
 
@@ -54,6 +58,21 @@ def test_a_family_of_an_installed_package_acts(installed: None) -> None:
     condition = SimpleNamespace(vector=np.array([0.5, 0.5, 0.5], np.float32))
     np.testing.assert_allclose(policy.act(observation, condition), [4.5, 5.5])
     assert not isinstance(policy, ChunkPolicy)
+
+
+def test_what_the_page_says_keeps_every_bit_of_a_policy(tmp_path: Path) -> None:
+    page = (EXAMPLE.parents[1] / "how-to" / "policies.md").read_text(encoding="utf-8")
+    (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "save(" in block)
+    taken = tiny_checkpoint(tmp_path / "out/train/colour_trace_0")
+    numbers = "weight, bias = torch.full((2, 5), 1 / 3), torch.tensor([90.37, 1234.6])"
+    given = f"import torch\n{numbers}\noptions = {OPTIONS}\n"
+    subprocess.run([sys.executable, "-c", given + program], cwd=tmp_path, check=True)
+    before, saved = load(tmp_path / "out/train/colour_trace_0"), load(tmp_path / "linear")
+    assert before.model_id == taken
+    assert torch.equal(saved.tensors["policy.weight"], torch.full((2, 5), 1 / 3))
+    assert torch.equal(saved.tensors["policy.bias"], torch.tensor([90.37, 1234.6]))
+    memory = {name: tensor for name, tensor in saved.tensors.items() if not name.startswith("policy.")}
+    assert memory and all(torch.equal(tensor, before.tensors[name]) for name, tensor in memory.items())
 
 
 def test_a_policy_with_a_horizon_is_one_of_chunks(installed: None) -> None:
