@@ -32,7 +32,8 @@ def run(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> LerobotRun
     if missing or tensors:
         raise ValueError(
             f"policy options {dict(options)} of family lerobot lack {', '.join(missing) or 'nothing'}, and there are "
-            f"{len(tensors)} policy tensors beside them: write the checkpoint with `lerobot_family.options_of(folder)`"
+            f"{len(tensors)} policy tensors beside them: write the checkpoint with what `options_of(folder)` of "
+            f"{__name__} gives"
         )
     now = options_of(options[FOLDER])
     for key in HASHES:

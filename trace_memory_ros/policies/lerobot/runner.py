@@ -44,7 +44,7 @@ class LerobotRunner:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> LerobotRunner:
-        """What `lerobot_files.save` wrote. Raises LerobotCheckpointError, LerobotMissing."""
+        """What `save` of `files` wrote. Raises LerobotCheckpointError, LerobotMissing."""
         return cls(load(folder))
 
     @property
