@@ -313,3 +313,11 @@ def test_a_folder_that_nobody_may_list_asks_for_permission(tmp_path: Path) -> No
         finally:
             os.seteuid(user)
             bag.chmod(0o755)
+
+
+def test_a_dataset_where_a_bag_is_needed_is_told_how_to_become_one() -> None:
+    said = r"names a LeRobotDataset .*`trace-memory bags from-lerobot data/parts --out BAGS`"
+    for name in (Path("lerobot:data/parts"), Path("lerobot:data/parts").absolute()):
+        (bag,) = find_bags(name)
+        with pytest.raises(BagFault, match=said):
+            layout_of(bag)

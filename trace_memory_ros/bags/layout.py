@@ -25,6 +25,8 @@ REINDEX = "run `ros2 bag reindex` on the folder"
 CONVERT = "convert it once: `trace-memory bags convert {} --out FOLDER`"
 AUTHOR = "written_by"
 """Key of metadata.yaml's custom data: the command that wrote the bag."""
+DATASET = "lerobot:"
+"""Before the folder of a LeRobotDataset, which training reads as it lies; all else reads bags."""
 REPLAY = "trace-memory replay"
 """Writes its bags, which hold no sensors, beside the recordings."""
 
@@ -41,6 +43,10 @@ class BagLayout:
 
 def layout_of(bag: Path) -> BagLayout:
     """Find a bag's files. Raises BagFault for a path that is no bag."""
+    if not bag.exists() and any(part.startswith(DATASET) for part in bag.parts):
+        folder = str(bag).partition(DATASET)[2]
+        remedy = f"write it as bags first: `trace-memory bags from-lerobot {folder} --out BAGS`"
+        raise BagFault(bag, "names a LeRobotDataset where a bag is needed", "path", remedy)
     if not bag.exists():
         raise BagFault(bag, "does not exist", "path", "give a bag's folder, or its .mcap or .db3 file")
     if bag.is_file():
