@@ -53,6 +53,16 @@ def test_whole_numbers_and_null_stand_where_they_may() -> None:
     registry.build("lru", DIMS, {"match_slope": 4, "match_bias": 0, "sharpness": 10})
 
 
+def test_an_option_that_has_no_default_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Config:
+        keep: float
+
+    monkeypatch.setitem(registry._MECHANISMS, "mine", registry.Mechanism(Config, NoneMemory))
+    with pytest.raises(ValueError, match=r"options of memory mechanism 'mine': key 'keep' is missing; add it"):
+        registry.build("mine", DIMS)
+
+
 def test_an_incomplete_configuration_is_refused() -> None:
     config = registry.config_of(registry.build("gru", DIMS))
     with pytest.raises(ValueError, match="lacks dims"):

@@ -4,7 +4,7 @@ point."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from trace_memory_ros.files import entry_points
@@ -165,7 +165,9 @@ def _with_legacy_options(name: str, options: Mapping[str, Any]) -> dict[str, Any
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
     where = f"options of memory mechanism {name!r}"
-    check_types(config, check_keys(options, [field.name for field in fields(config)], (), where), where)
+    known = fields(config)
+    needed = [one.name for one in known if one.default is MISSING and one.default_factory is MISSING]
+    check_types(config, check_keys(options, [one.name for one in known], needed, where), where)
 
 
 register("trace", TraceConfig, TraceMemory)
