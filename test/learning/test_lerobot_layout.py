@@ -161,6 +161,7 @@ def test_the_command_line_names_what_it_cannot_use(tmp_path: Path, capsys: pytes
     ("asked", "said"),
     [
         ("policy.family=akt", "policy family 'akt' is unknown here"),
+        ("policy.options.haeds=2", "policy.options of family 'act': unknown key 'haeds'; did you mean 'heads'"),
         ("memory.among=[gru, traec]", "memory mechanism 'traec' is unknown: did you mean 'trace'"),
         ("memory={name: gru, options: {hiden: 3}}", "unknown key 'hiden'; did you mean 'hidden'"),
     ],

@@ -14,6 +14,7 @@ import torch
 from fixtures import tiny_checkpoint
 from policies.installed import EXAMPLE, copy_of_example, install, slow_project
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.policies import families
 from trace_memory_ros.policies.act.policy import ActConfig, ActPolicy
 from trace_memory_ros.policies.base import ActionMismatch, ChunkPolicy, check_actions
@@ -43,6 +44,15 @@ def test_both_families_of_this_package_are_there() -> None:
     assert {"act", "diffusion"} <= set(families.names())
     options = ActConfig(cameras=("c",), action_names=("a",), image_px=16, model=16, heads=2).to_dict()
     assert isinstance(family("act").build(options), ActPolicy)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"haeds": 2}, "unknown key 'haeds'; did you mean 'heads'"), ({"heads": "x"}, r"'act': '<' not .*correct \{")],
+)
+def test_options_that_a_family_does_not_have_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        family("act").build({"cameras": ("c",), "action_names": ("a",), **options})
 
 
 def test_an_unknown_family_is_refused_naming_those_that_are_there() -> None:

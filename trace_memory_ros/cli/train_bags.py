@@ -80,7 +80,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
 
 def _check_names(asked: RunConfig) -> None:
     """Refuse a policy or memory that nobody brings, or of other options, before anything is decoded or trained."""
-    families.family(asked.policy.family)
+    families.family(asked.policy.family).check_options(asked.policy.options)
     for name in asked.memory.candidates:
         small_memory(name, of_memory(asked, name).memory.options)
 

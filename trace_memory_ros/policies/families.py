@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from trace_memory_ros.files import entry_points
 from trace_memory_ros.files.entry_points import EntryPointError, LoadedEntryPoint
+from trace_memory_ros.files.strict import ConfigError, check_keys
 from trace_memory_ros.policies.base import Policy
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 
@@ -50,13 +51,24 @@ class PolicyFamily:
     looks_at: str | None = None
 
     def build(self, options: Mapping[str, Any]) -> ChunkModule:
-        """An untrained module. Raises UnknownFamily where there is none to build."""
+        """An untrained module. Raises UnknownFamily where there is none to build, ConfigError for wrong options."""
         if self.config is None or self.module is None:
             raise UnknownFamily(
                 f"policy family {self.name!r} can be run here but not trained: its entry point gives no config and "
                 "module. Train it where it comes from, or let its entry point be a PolicyFamily with both"
             )
-        return self.module(self.config(**options))
+        self.check_options(options)
+        try:
+            config = self.config(**options)
+        except TypeError as error:
+            raise ConfigError(f"policy.options of family {self.name!r}: {error}: correct {dict(options)}") from error
+        return self.module(config)
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise ConfigError naming an option that the family does not have, and the nearest, where its config tells."""
+        if isinstance(self.config, type) and is_dataclass(self.config):
+            known = [field.name for field in fields(self.config)]
+            check_keys(options, known, (), f"policy.options of family {self.name!r}")
 
 
 def names() -> tuple[str, ...]:
