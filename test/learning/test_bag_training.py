@@ -10,6 +10,7 @@ import torch
 from learning.tiny_bags import ACTIONS, BRANCH_TICK, TICKS, recording, write_bag, write_bags
 
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.bags.data import Split, split
 from trace_memory_ros.learning.bags.design import BagOptions, choose_clock, parse_clock
@@ -110,6 +111,17 @@ def test_a_decision_is_judged_by_what_others_did(annotated: Prepared) -> None:
     assert branch_accuracy(mirrored, held) == Accuracy({(0, 0): (0, 3), (0, 1): (0, 3)})
     assert chunk_error(expert, held) == pytest.approx(0.0, abs=1e-6)
     assert chunk_error(mirrored, held) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"), [("cameras", ["nobody"], "the recording's"), ("chunk", 3, r"policy\.chunk instead")]
+)
+def test_a_policys_option_that_the_training_decides_is_refused(
+    annotated: Prepared, name: str, value: object, remedy: str
+) -> None:
+    asked = replace(annotated.design, policy_options={**annotated.design.policy_options, name: value})
+    with pytest.raises(ConfigError, match=rf"policy\.options\.{name} = .*, this training has .*{remedy}"):
+        build.build_agent(asked, annotated.training)
 
 
 def test_the_memory_carries_the_cue_of_episodes_without_twins(annotated: Prepared) -> None:

@@ -227,6 +227,7 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
         memory_width=design.width,
         memory_address=memory.address_width,
     )
+    _check_sizes(design.policy_options, sizes)
     policy = families.family(design.policy).build({**sizes, **design.policy_options})
     _set_normalisers(policy, builder.statistics)
     if encoder is None:
@@ -234,6 +235,15 @@ def build_agent(design: Design, builder: BatchBuilder) -> Agent:
     agent = Agent(encoder, memory, policy)
     _calibrate(agent, builder)
     return agent
+
+
+def _check_sizes(options: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
+    """Refuse options of a policy that what it is trained on decides: it would be another's, or fit nothing."""
+    for name in (name for name in sizes if name in options and name != "image_px"):
+        given, needed = (list(one) if isinstance(one, tuple) else one for one in (options[name], sizes[name]))
+        if given != needed:
+            where = "policy.chunk" if name == "chunk" else "the recording's configuration or the memory's sizes"
+            raise ConfigError(f"policy.options.{name} = {given}, this training has {needed}: change {where} instead")
 
 
 def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
