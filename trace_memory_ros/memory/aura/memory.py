@@ -94,9 +94,9 @@ class AuraMemory(Memory):
 
     @property
     def eta(self) -> Tensor:
-        """Step size, exp of its parameter; at most 1 with unit keys. Above 1 - alpha / 2 a key that recurs diverges."""
-        raw = self.eta_raw.clamp(max=0.0) if self.settings.unit_keys else self.eta_raw
-        return raw.exp()
+        """Step size, exp of its parameter; with unit keys at most 1 - alpha / 2: beyond, a key that recurs diverges."""
+        eta = self.eta_raw.exp()
+        return torch.minimum(eta, 1 - self.alpha / 2) if self.settings.unit_keys else eta
 
     @property
     def alpha(self) -> Tensor:
