@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trace_memory_ros.bags.build import decode_bag
     from trace_memory_ros.bags.recording import RecordingConfig
-    from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout
+    from trace_memory_ros.memory.base import Memory, MemoryDims, MemoryInput, Readout, WriteRecord
+    from trace_memory_ros.memory.registry import Mechanism
     from trace_memory_ros.memory.registry import build as build_memory
     from trace_memory_ros.memory.registry import names as memory_names
     from trace_memory_ros.observation.types import Observation
+    from trace_memory_ros.policies.adapters import ConditionShape
     from trace_memory_ros.replay.bag_replay import Replay
     from trace_memory_ros.runtime.checkpoint import load as load_checkpoint
     from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
@@ -28,6 +30,8 @@ __path__ = extend_path(__path__, __name__)
 __version__ = "0.5.0"
 
 __all__ = [
+    "ConditionShape",
+    "Mechanism",
     "Memory",
     "MemoryDims",
     "MemoryInput",
@@ -37,6 +41,7 @@ __all__ = [
     "RecordingConfig",
     "Replay",
     "StreamingSignature",
+    "WriteRecord",
     "batch_signature",
     "build_memory",
     "decode_bag",
@@ -46,6 +51,8 @@ __all__ = [
 ]
 
 _ORIGINS = {
+    "ConditionShape": "policies.adapters:ConditionShape",
+    "Mechanism": "memory.registry:Mechanism",
     "Memory": "memory.base:Memory",
     "MemoryDims": "memory.base:MemoryDims",
     "MemoryInput": "memory.base:MemoryInput",
@@ -55,6 +62,7 @@ _ORIGINS = {
     "RecordingConfig": "bags.recording:RecordingConfig",
     "Replay": "replay.bag_replay:Replay",
     "StreamingSignature": "signature.streaming:StreamingSignature",
+    "WriteRecord": "memory.base:WriteRecord",
     "batch_signature": "signature.batch:batch_signature",
     "build_memory": "memory.registry:build",
     "decode_bag": "bags.build:decode_bag",

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from trace_memory_ros.memory.base import Memory, Readout, WriteRecord
-from trace_memory_ros.memory.registry import Mechanism
+from trace_memory_ros import Mechanism, Memory, Readout, WriteRecord
 
 
 @dataclass(frozen=True)

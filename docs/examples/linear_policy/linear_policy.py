@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trace_memory_ros.policies.adapters import ConditionShape
+from trace_memory_ros import ConditionShape
 
 
 class LinearPolicy:
