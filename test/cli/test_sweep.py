@@ -74,6 +74,21 @@ def test_a_table_pools_decisions_and_is_as_unsure_as_its_seeds(tmp_path: Path) -
     assert sweep.cells(few)[3] == "9/12 right, too few to tell"
 
 
+def test_what_learned_from_other_recordings_is_not_compared(tmp_path: Path) -> None:
+    """Of bags that came later, or of another observation.yaml; a run's folder is named by its words alone."""
+    config = SweepConfig(("bags",), memories=("gru", "lru"), seeds=(0, 1))
+    old, *rest = config.runs()
+    for run, learned_from in ((old, "fewer bags"), *((run, "all bags") for run in rest)):
+        (tmp_path / run.name).mkdir()
+        figures = {"held_out_branch_accuracy": Accuracy.of(20, 20).to_dict(), sweep.LEARNED_FROM: learned_from}
+        write_summary(tmp_path / run.name, "trace-memory train", figures)
+    found = sweep.outdated(config, tmp_path)
+    assert list(found) == [old.name] and str(tmp_path / old.name) in found[old.name]
+    gru, lru = sweep.table(config, tmp_path, found)
+    assert gru["seeds"] == 1 and gru["held_out"]["count"] == 20 and list(gru["failed"]) == ["0"]
+    assert lru["seeds"] == 2 and lru["failed"] == {}
+
+
 def test_seeds_judge_the_same_decisions_and_folds_count_where_none_are_held_out(tmp_path: Path) -> None:
     config = SweepConfig(("bags",), memories=("gru", "lru", "none"), seeds=(0, 1, 2))
     unequal = Accuracy({(0,): (36, 36), (1,): (0, 4)})

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Do the trainings that are not done; returns 1 where some failed."""
     from trace_memory_ros.files import atomic, outputs
     from trace_memory_ros.learning.report.console import console
-    from trace_memory_ros.learning.sweep import SweepConfig, written
+    from trace_memory_ros.learning.sweep import SweepConfig, outdated, written
     from trace_memory_ros.measure.fleet import executor
 
     config = SweepConfig.load(args.file)
@@ -39,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
     folder = outputs.claim(args.out or Path("out") / f"sweep-{args.file.stem}", "trace-memory sweep").resolve()
     atomic.write(folder / "sweep.yaml", written(config))
     failed = _train(config, folder / "runs", execute)
+    other = outdated(config, folder / "runs")
+    for name, why in other.items():
+        console.print(f"{name}: {why}", highlight=False, markup=False, soft_wrap=True)
+    failed |= other
     text = _tabulate(config, folder, failed, args.file.stem)
     console.print(text, highlight=False, markup=False, soft_wrap=True)
     console.print(f"summary.json, sweep.md and sweep.html in {folder}", highlight=False, soft_wrap=True)

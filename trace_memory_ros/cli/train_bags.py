@@ -13,6 +13,7 @@ from rich.table import Table
 
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
+from trace_memory_ros.learning import sweep
 from trace_memory_ros.learning.bags.data import BagData, Split, variation_notes
 from trace_memory_ros.learning.bags.design import bag_defaults, of_memory, small_memory
 from trace_memory_ros.learning.bags.folds import cross_validate_run, held_out_decisions, should_fold
@@ -68,6 +69,7 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         "stamped_when_received": list(recording.received),
         "failed_bags": [fault.to_dict() for verdict in failed for fault in verdict.faults],
         "left_out": [list(entry) for entry in data.left_out],
+        sweep.LEARNED_FROM: plans.digest,
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
     if not any(is_dataset(source) for source in args.source):

@@ -21,6 +21,8 @@ from trace_memory_ros.measure.statistics import Interval, t_interval
 from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summary
 
 USUAL = "usual"
+LEARNED_FROM = "learned_from"
+"""In a training's summary: a digest of its episodes and observation."""
 _STOPPED = 130
 
 
@@ -121,6 +123,21 @@ def carry_out(job: Job) -> tuple[Job, str]:
     return job, ""
 
 
+def outdated(config: SweepConfig, out: Path) -> dict[str, str]:
+    """Runs that learned from other recordings than the newest one, and what to do: one table must not compare them."""
+    found = {run: run.figures(out) or {} for run in config.runs()}
+    runs = {run: figures[LEARNED_FROM] for run, figures in found.items() if figures.get(LEARNED_FROM)}
+    if not runs:
+        return {}
+    newest = max(runs, key=lambda run: (out / run.name / FILE_NAME).stat().st_mtime_ns)
+    reason = "learned from other recordings, or another observation, than {}: delete {} and sweep again"
+    return {
+        run.name: reason.format(newest.name, out / run.name)
+        for run, learned_from in runs.items()
+        if learned_from != runs[newest]
+    }
+
+
 def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row for each memory and recipe: what its seeds that are done reached, and why others failed.
 
@@ -131,7 +148,8 @@ def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dic
     for recipe in config.recipes:
         for memory in config.memories:
             runs = [run for run in config.runs() if (run.memory, run.recipe) == (memory, recipe)]
-            done = [figures for run in runs if (figures := run.figures(out)) is not None]
+            counted = (run for run in runs if run.name not in failed)
+            done = [figures for run in counted if (figures := run.figures(out)) is not None]
             rows.append(
                 {
                     "memory": memory,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +41,12 @@ class Plans:
             "numbers": digest(demo.digest for demo in demos),
             "observation": self._recording.observation.to_dict(),
         }
+
+    @property
+    def digest(self) -> str:
+        """Of all episodes and the observation, to tell trainings of the same from those of others."""
+        learned_from = self.learned_from(range(len(self.data.episodes)))
+        return hashlib.sha256(json.dumps(learned_from, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def used(self) -> list[int]:
