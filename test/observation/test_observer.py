@@ -136,7 +136,7 @@ def test_a_bad_image_spoils_its_tick_alone() -> None:
 def test_distinct_faults_are_bounded() -> None:
     observer = Observer(CONFIG)
     for k in range(3 * MAX_FAULTS):
-        observer.push("overhead", k, k, CompressedImage(bytes(k), "jpeg"))
+        observer.push("overhead", k, k, CompressedImage(b"cut", f"jpeg {k}"))
     assert len(observer.faults) == MAX_FAULTS
 
 
