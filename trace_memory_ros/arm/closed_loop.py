@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,8 +14,7 @@ from trace_memory_ros.arm.sim.expert import Expert
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.arm.sim.rollout import demonstrate
 from trace_memory_ros.arm.sim.sample import Outcome
-from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.arm.sim.tasks.table import task_of
+from trace_memory_ros.arm.sim.scenario import Scenario, scenarios
 from trace_memory_ros.arm.simulator import simulator
 from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.lockstep import LockstepObserver
@@ -152,5 +152,4 @@ def held_out_scenarios(task: str, episodes: int, extra_pause_s: float = 0.0) -> 
 
 def some_scenarios(task: str, first_seed: int, episodes: int, **changes: Any) -> list[Scenario]:
     """`episodes` scenarios, all cues of `first_seed` first, then those of the next seed."""
-    choices = task_of(task).choices
-    return [Scenario(task, first_seed + i // choices, i % choices, **changes) for i in range(episodes)]
+    return list(islice(scenarios(task, first_seed, **changes), episodes))

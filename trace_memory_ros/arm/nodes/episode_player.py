@@ -5,31 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from itertools import count
+from itertools import islice
 
+from trace_memory_ros.arm.demo.results import cue_name, went
 from trace_memory_ros.arm.nodes.episode_client import EpisodeClient
 from trace_memory_ros.arm.nodes.episode_log import PlayedEpisode
 from trace_memory_ros.arm.sim.names import LIVE_TASKS, ONE_CUE_TASKS
-from trace_memory_ros.arm.sim.scenario import Scenario
-from trace_memory_ros.arm.sim.tasks.table import task_of
+from trace_memory_ros.arm.sim.scenario import scenarios
 from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.node_client import EpisodeFailed
 
-SIDES = {0: "left", 1: "right", -1: "none"}
 FIRST_SEED = 300_000
 
 
 def line(result: PlayedEpisode) -> str:
     """One line for people about one episode."""
     verdict = "right branch" if result.success else "WRONG branch"
-    # Other tasks have more than two, and name them by number.
-    cue, branch = (
-        SIDES[side] if result.task in ONE_CUE_TASKS or side < 0 else str(side) for side in (result.cue, result.branch)
-    )
+    cue, way = cue_name(result.task, result.cue), went(result.task, result.branch)
     return (
-        f"{result.task} seed {result.seed}, {result.mechanism} memory: cue {cue}, took {branch}: {verdict} "
-        f"after {result.elapsed_s:.1f} s, {result.ticks_published} of {result.ticks_expected} ticks, "
-        f"{result.writes} writes"
+        f"{result.task} seed {result.seed}, {result.mechanism} memory: cue {cue}, took {way}: {verdict} after "
+        f"{result.elapsed_s:.1f} s, {result.ticks_published} of {result.ticks_expected} ticks, {result.writes} writes"
     )
 
 
@@ -48,10 +43,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         with EpisodeClient(namespace=options.namespace, name="episode_player") as client:
             client.wait_active(("arm_sim_node", "controller_node", "memory_node", "policy_node"), timeout_s=60.0)
-            choices = task_of(options.task).choices
-            for number in range(options.episodes) if options.episodes else count():
-                seed, cue = FIRST_SEED + number // choices, number % choices
-                scenario = Scenario(options.task, seed, cue, extra_pause_s=options.extra_pause_s)
+            all_of_them = scenarios(options.task, FIRST_SEED, extra_pause_s=options.extra_pause_s)
+            for scenario in islice(all_of_them, options.episodes or None):
                 print(line(client.run(scenario, options.mode, timeout_s=300.0 + options.extra_pause_s)), flush=True)
     except KeyboardInterrupt:
         return 0

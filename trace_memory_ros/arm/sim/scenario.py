@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import colorsys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -128,6 +131,13 @@ class Scenario:
         for tick in range(1, ticks):
             white[tick] = NOISE_KEEP * white[tick - 1] + np.sqrt(1 - NOISE_KEEP**2) * white[tick]
         return std * white
+
+
+def scenarios(task: str, first_seed: int, **changes: Any) -> Iterator[Scenario]:
+    """Without end, all cues of `first_seed` first, then those of the next seed."""
+    for seed in count(first_seed):
+        for cue in range(task_of(task).choices):
+            yield Scenario(task, seed, cue, **changes)
 
 
 @dataclass(frozen=True)
