@@ -102,17 +102,12 @@ class Robot:
         if (bag / METADATA).exists():
             return bag
         shutil.rmtree(bag, ignore_errors=True)
-        try:
-            return self.record(bag, scene, seconds)
-        except BaseException:
-            # Closed, a bag that was cut looks whole.
-            shutil.rmtree(bag, ignore_errors=True)
-            raise
+        return self.record(bag, scene, seconds)
 
     def record(self, bag: Path, scene: int, seconds: float) -> Path:
         """An episode as `ros2 bag record` keeps it."""
         topics = {topic.name: topic.type_name for topic in self.topics} | {"/branch": fields.TEXT}
-        with BagFileWriter(bag, topics, compression="chunk") as writer:
+        with BagFileWriter(bag, topics, compression="chunk", whole=True) as writer:
             for entry in self.episode(scene, seconds):
                 writer.write_raw(entry.topic, entry.data, entry.ns)
         return bag

@@ -182,6 +182,20 @@ def test_another_reader_reads_what_the_writer_wrote(tmp_path: Path) -> None:
         assert set(ours.topics) == {"/x"}
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_bag_that_was_cut_stays_unless_it_must_be_whole(tmp_path: Path, whole: bool) -> None:
+    bag = tmp_path / "bag"
+
+    def cut() -> None:
+        with BagFileWriter(bag, {"/x": fields.TEXT}, whole=whole) as writer:
+            writer.write("/x", make.text("first"), 5)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cut()
+    assert bag.exists() is not whole
+
+
 def test_the_writer_replaces_bags_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     with pytest.raises(ValueError, match="is no bag"):

@@ -64,21 +64,15 @@ def record_bag(bag: Path, scenario: Scenario, env: ArmEnv, compression: str = "c
     Raises RuntimeError when the expert fails.
     """
     period_ns = arm_recording().observation.period_ns
-    writer = BagFileWriter(bag, _topics(), compression=compression)
-    try:
-        with writer:
-            stamp_ns = START_NS
-            for step in demonstrate(env, scenario):
-                _write_tick(writer, scenario, step, stamp_ns, period_ns)
-                stamp_ns += period_ns
-            outcome = env.outcome()
-            _write_status(writer, scenario, stamp_ns, FINISHED, outcome.branch, outcome.success)
+    with BagFileWriter(bag, _topics(), compression=compression, whole=True) as writer:
+        stamp_ns = START_NS
+        for step in demonstrate(env, scenario):
+            _write_tick(writer, scenario, step, stamp_ns, period_ns)
+            stamp_ns += period_ns
+        outcome = env.outcome()
+        _write_status(writer, scenario, stamp_ns, FINISHED, outcome.branch, outcome.success)
         if not outcome.success:
             raise RuntimeError(f"the expert failed {scenario} with {outcome}: mend the expert or the scenario")
-    except BaseException:
-        # Closed, a bag that was cut looks whole, and the next call would keep it.
-        shutil.rmtree(bag)
-        raise
 
 
 def _record_into(scenario: Scenario, folder: Path, compression: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -40,8 +41,9 @@ class BagFileWriter:
 
     topics: name -> type, such as `sensor_msgs/msg/Image`; more may be added while writing. storage: `mcap`
     or `sqlite3`. compression: `none`, or zstd by `file`, `message` or (mcap) `chunk`. command: who writes it; a bag at
-    `folder` that it wrote before is replaced. Raises ValueError where something else lies there, or nothing can be
-    written. counts: messages written per topic.
+    `folder` that it wrote before is replaced. whole: a bag whose block an exception ends is removed, since closed it
+    looks whole. Raises ValueError where something else lies there, or nothing can be written. counts: messages written
+    per topic.
     """
 
     def __init__(
@@ -51,8 +53,9 @@ class BagFileWriter:
         storage: str = "mcap",
         compression: str = "none",
         command: str = COMMAND,
+        whole: bool = False,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder, self._whole = Path(folder), whole
         if storage not in STORAGES or compression not in COMPRESSIONS:
             raise ValueError(
                 f"storage = {storage!r}, compression = {compression!r}: choose from {', '.join(STORAGES)} and "
@@ -79,7 +82,11 @@ class BagFileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            if self._whole and error is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)
 
     def add_topic(self, name: str, type_name: str) -> None:
         """Announce a topic; its name is written as an absolute one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -55,24 +54,16 @@ def _write_episode(dataset: Dataset, index: int, bag: Path, recording: Recording
     topics |= {"joint_states": fields.JOINTS, "command": fields.TRAJECTORY, "task": fields.TEXT}
     topics |= {"odom": fields.ODOMETRY} if _moves(recording) else {}
     topics |= {} if recording.branches is None else {BRANCH: fields.TEXT}
-    writer = BagFileWriter(bag, topics, compression="chunk")
-    try:
-        with writer:
-            writer.write("task", messages.text(" / ".join(dataset.tasks(index))), first_ns)
-            for k in range(count):
-                stamp_ns = first_ns + round(k * SECOND_NS / layout.fps)
-                seen = {name: next(found) for name, found in pictures.items()}
-                _write_frame(writer, layout, recording, seen, table.state[k], stamp_ns)
-                if branches.get(k) and branches[k] != branches.get(k - 1):
-                    writer.write(BRANCH, messages.text(branches[k]), stamp_ns + _TOLD_NS)
-                command = messages.trajectory(
-                    layout.actions, table.actions[k], stamp_ns, recording.observation.period_ns
-                )
-                writer.write("command", command, stamp_ns + _ANSWERED_NS)
-    except BaseException:
-        # What was written reads as a whole, shorter episode.
-        shutil.rmtree(bag, ignore_errors=True)
-        raise
+    with BagFileWriter(bag, topics, compression="chunk", whole=True) as writer:
+        writer.write("task", messages.text(" / ".join(dataset.tasks(index))), first_ns)
+        for k in range(count):
+            stamp_ns = first_ns + round(k * SECOND_NS / layout.fps)
+            seen = {name: next(found) for name, found in pictures.items()}
+            _write_frame(writer, layout, recording, seen, table.state[k], stamp_ns)
+            if branches.get(k) and branches[k] != branches.get(k - 1):
+                writer.write(BRANCH, messages.text(branches[k]), stamp_ns + _TOLD_NS)
+            command = messages.trajectory(layout.actions, table.actions[k], stamp_ns, recording.observation.period_ns)
+            writer.write("command", command, stamp_ns + _ANSWERED_NS)
     return bag
 
 
