@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags.inspection.proposal import Proposal
-from trace_memory_ros.bags.inspection.words import camera_name, is_picture_word, unique, words
+from trace_memory_ros.bags.inspection.words import camera_name, is_picture_word, words
 from trace_memory_ros.bags.survey import IMAGES, TopicSurvey
+from trace_memory_ros.files.names import unique
 
 DEPTHS = ("16UC1", "32FC1")
 PACKINGS = ("compressed", "zstd", "theora", "ffmpeg", "compresseddepth")

@@ -19,6 +19,7 @@ from trace_memory_ros.bags.inspection.state import (
 )
 from trace_memory_ros.bags.numbers import Range
 from trace_memory_ros.bags.survey import ARRAYS, TopicSurvey
+from trace_memory_ros.files.names import unique
 from trace_memory_ros.streams import gripper, pose, twist
 
 TWISTS = (twist.TWIST.name, twist.TWIST_STAMPED.name)
@@ -236,7 +237,7 @@ def _name(parts: list[CommandPart], named: Named) -> None:
         repeated = any(counts[output] > 1 for output in part.outputs)
         plain = all(output in words.WIDTHS or output.startswith("position") for output in part.outputs)
         name = part.name or words.part_name(named(part.topic), "command")
-        part.name = words.unique(name, taken) if repeated or plain else ""
+        part.name = unique(name, taken) if repeated or plain else ""
         taken += [part.name] if part.name else []
 
 

@@ -12,6 +12,7 @@ from trace_memory_ros.bags.inspection.commands import is_command
 from trace_memory_ros.bags.inspection.proposal import SECTIONS, PassedOver, Plain, Proposal
 from trace_memory_ros.bags.inspection.state import usual_joints
 from trace_memory_ros.bags.survey import ARRAYS, IMAGES, READ, TopicSurvey
+from trace_memory_ros.files.names import unique
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import CameraConfig, SensorConfig
 from trace_memory_ros.streams.joints import UNITS
@@ -77,7 +78,7 @@ def _with_entry(
     reason = ", ".join(part for part in (why, _rate(found)) if part)
     received = {} if found.stamped else {"stamp": "received"}
     if type_name in IMAGES:
-        name = words.unique(words.camera_name(named(topic)), names)
+        name = unique(words.camera_name(named(topic)), names)
         entry: Plain = {"name": name, "topic": named(topic), "transport": IMAGES[type_name]}
         entry |= {"range_m": DEPTH_RANGE_M} if is_depth(topic, found) else {}
         entry |= {"stale_after_ms": stale_ms(found), **received}
@@ -85,11 +86,11 @@ def _with_entry(
         return PassedOver(topic, f"{found.main_format}, {reason}", CAMERAS, entry)
     select = _select(topic, found)
     if type_name in COMMANDS and is_command(topic, found):
-        name = words.unique(words.part_name(named(topic), "command"), names)
+        name = unique(words.part_name(named(topic), "command"), names)
         entry = {"name": name, "topic": named(topic), "type": type_name, "select": select, **received}
         selected(stream_type(type_name), select, topic)
         return PassedOver(topic, reason, ACTIONS, entry)
-    name = words.unique(words.stream_name(named(topic), _usual_name(type_name)), names)
+    name = unique(words.stream_name(named(topic), _usual_name(type_name)), names)
     entry = {"name": name, "topic": named(topic), "type": type_name, "select": select, **received}
     entry["stale_after_ms"] = stale_ms(found)
     SensorConfig(**entry)
@@ -145,7 +146,7 @@ def _rest_of_joints(
     for group in ("velocity", "effort"):
         joints = _members(found, group)
         if any(found.moves(f"{group}.{joint}") for joint in joints):
-            name = words.unique(f"{words.stream_name(named(topic), 'joints')}_{group}", names)
+            name = unique(f"{words.stream_name(named(topic), 'joints')}_{group}", names)
             entry: Plain = {"name": name, "topic": named(topic), "type": found.info.type_name}
             entry["select"] = {group: joints}
             entry |= {} if found.stamped else {"stamp": "received"}

@@ -11,6 +11,7 @@ from trace_memory_ros.bags.inspection.matching import alike, of_two_arms
 from trace_memory_ros.bags.inspection.proposal import Plain, Proposal
 from trace_memory_ros.bags.numbers import Range
 from trace_memory_ros.bags.survey import ARRAYS, TopicSurvey
+from trace_memory_ros.files.names import unique
 from trace_memory_ros.streams import gripper, pose, twist
 from trace_memory_ros.streams.controller_states import CONTROLLER_STATE, DYNAMIC_JOINT_STATE
 from trace_memory_ros.streams.joints import UNITS
@@ -58,7 +59,7 @@ def state_streams(proposal: Proposal, why: dict[str, str]) -> list[StateStream]:
     streams += [] if base is None else [base]
     taken: list[str] = []
     for one in streams:
-        one.name = words.unique(one.name, taken)
+        one.name = unique(one.name, taken)
         taken.append(one.name)
         proposal.uses[one.topic] = one.use
     return streams

@@ -84,14 +84,6 @@ def _without(topic: str, usual: Collection[str]) -> str:
     return "_".join(dict.fromkeys(part.strip("_") for part in parts if part and not set(words(part)) <= set(usual)))
 
 
-def unique(name: str, taken: Collection[str]) -> str:
-    """`name`, or with the first number from 2 on that is not taken."""
-    chosen, count = name, 2
-    while chosen in taken:
-        chosen, count = f"{name}_{count}", count + 1
-    return chosen
-
-
 def listed(names: Collection[str], most: int = 4) -> str:
     """Some of the names, and how many more there are."""
     shown = list(names)[:most]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ import yaml
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.inspection.words import unique
 from trace_memory_ros.bags.rates import deadline_ms
 from trace_memory_ros.bags.recording import BranchConfig, RecordingConfig
+from trace_memory_ros.files.names import unique
 from trace_memory_ros.observation.config import MASKED, CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.policies.lerobot.names import camera_names
 from trace_memory_ros.runtime.actions import ActionConfig
@@ -64,7 +65,7 @@ class Layout:
         """Names of what is no base velocity, as a JointState topic has them."""
         return tuple(name.removeprefix(JOINTS) for name in self.state[3 if self.base else 0 :])
 
-    @property
+    @cached_property
     def topics(self) -> dict[str, str]:
         """Topic of each camera on the robot that is proposed: ROS takes ASCII alone, and no digit at the beginning."""
         tokens: list[str] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from trace_memory_ros.files.names import unique
+
 IMAGES = "observation.images."
 
 
@@ -16,8 +18,5 @@ def camera_names(features: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for feature in features:
         plain = re.sub(r"\W", "_", feature.removeprefix(IMAGES).removeprefix("observation."))
-        name, count = plain, 2
-        while name in found:
-            name, count = f"{plain}_{count}", count + 1
-        found[name] = feature
+        found[unique(plain, found)] = feature
     return found
