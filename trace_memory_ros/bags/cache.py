@@ -100,11 +100,12 @@ def load_episodes(
 def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     """Name of a bag's folder in the cache: a hash of its files, the configuration and the format."""
     parts = [file for part in layout_of(bag).files for file in (part, *journals(part))]
-    files = [*parts, bag / METADATA, branch_file(recording, bag)]
+    annotations = branch_file(recording, bag)
+    files = [*parts, bag / METADATA, annotations]
     contents = [file_hash(file, cache_dir) for file in files if file is not None and file.is_file()]
     # Not sorted: the order of what a stream selects is that of the state's columns.
     content = {"format": FORMAT, "recording": recording.to_dict(), "files": contents}
-    if branch_file(recording, bag) is not None and (others := others_beside(bag)):
+    if annotations is not None and (others := others_beside(bag)):
         content["beside"] = others
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
 

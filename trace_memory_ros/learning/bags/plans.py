@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +45,7 @@ class Plans:
     def digest(self) -> str:
         """Of all episodes and the observation, to tell trainings of the same from those of others."""
         learned_from = self.learned_from(range(len(self.data.episodes)))
-        return hashlib.sha256(json.dumps(learned_from, sort_keys=True).encode()).hexdigest()[:16]
+        return digest(json.dumps(part, sort_keys=True) for part in learned_from.values())
 
     @property
     def used(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class Demonstration:
         """Ticks at which there is something to see and something to do."""
         return np.flatnonzero(np.isfinite(self.actions).all(axis=1) & self.usable_mask)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Of all its numbers, pictures apart: whether an episode of the same name is still the same."""
         found = hashlib.sha256(repr((self.decision_ticks, self.answers)).encode())
