@@ -21,13 +21,13 @@ from studies.tables import table
 from studies.writes import writes_per_s
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.learning.bags.data import BagData, Split, deal_scenes
-from trace_memory_ros.learning.bags.design import BagOptions
+from trace_memory_ros.learning.bags.design import MEMORY_SHIFT, BagOptions
 from trace_memory_ros.learning.bags.training import Prepared, prepare_split
 from trace_memory_ros.learning.decisions.branch_accuracy import judge
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial
 from trace_memory_ros.learning.decisions.cross_validation import cross_validate
-from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
+from trace_memory_ros.learning.recipe import Augmentation, MemoryFirst, Recipe
 from trace_memory_ros.learning.selection import learn_alone
 from trace_memory_ros.learning.sizes import AUTO, LADDER
 from trace_memory_ros.measure.accuracy import Accuracy
@@ -47,6 +47,8 @@ WINDOW = PathWindow(stretches=8)
 SECONDS = 8.0
 DELAYED = 8
 """Bags of each longer delay: an episode of 16 laps lasts five minutes."""
+USUAL = Recipe(augmentation=Augmentation(memory_shift=MEMORY_SHIFT))
+"""What `trace-memory train BAGS` learns by."""
 QUICK_RECIPE = Recipe(memory_first=MemoryFirst(clock_factors=(4.0, 1.0), stage_steps=2, check_steps=1, attempts=1))
 
 
@@ -148,7 +150,7 @@ def run(
     report: bool,
 ) -> Figures:
     """Record bags, train each row's memory and judge it on fresh bags; kept trainings are not done again."""
-    plan = FewPlan(fresh, SECONDS, Recipe(), out_dir, delays)
+    plan = FewPlan(fresh, SECONDS, USUAL, out_dir, delays)
     sizes = {name: SIZES[name][:1] if fewest else SIZES[name] for name in sources}
     if quick:
         plan = replace(plan, fresh=2, seconds=4.0, recipe=QUICK_RECIPE, delays=False)

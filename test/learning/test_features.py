@@ -86,8 +86,9 @@ def test_other_pixels_weights_and_views_are_other_files(backbone: VisualBackbone
         FeatureCache(tmp_path, backbone, True, strength),
         FeatureCache(tmp_path, other, True, strength),
         FeatureCache(tmp_path, backbone, True, replace(strength, brightness=0.3)),
+        FeatureCache(tmp_path, backbone, True, replace(strength, memory_shift=0.1)),
     ]
-    asked = ((0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0), (2, 0, 1))
+    asked = ((0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0), (2, 0, 1), (3, 0, 1))
     for which, scene, view in asked:
         caches[which].features(cameras(scene), np.arange(3), view)
     kept = {file for file in tmp_path.rglob("*.npy") if not file.name.endswith(".crc.npy")}

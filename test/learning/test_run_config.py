@@ -9,7 +9,7 @@ from trace_memory_ros.arm.design import arm_defaults, arm_design, arm_recipe, de
 from trace_memory_ros.arm.sim.names import TASK_NAMES
 from trace_memory_ros.cli import demonstrate, evaluate, train
 from trace_memory_ros.files.strict import ConfigError
-from trace_memory_ros.learning.bags.design import bag_defaults, bag_recipe
+from trace_memory_ros.learning.bags.design import MEMORY_SHIFT, bag_defaults, bag_recipe
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.run_config import FILE, RunConfig, assignment, merged, read_file, resolve
 from trace_memory_ros.learning.sizes import LADDER, memory_options
@@ -133,6 +133,13 @@ def test_without_a_memory_s_name_training_chooses_one() -> None:
     assert "| 1/{:.0f}, 1/{:.0f}, {}, all".format(*shares, config.bags.split_seed) in split
     assert f"| true, [{', '.join(f'{noise:g}' for noise in config.bags.noise)}] |" in folds
     assert config.bags.cross_validation is True
+
+
+def test_bags_show_a_thing_in_few_places_and_the_arm_s_tasks_in_all() -> None:
+    assert resolve(bag_defaults("bags", {}), {}).recipe.augmentation.memory_shift == MEMORY_SHIFT
+    assert resolve(arm_defaults("colour", {}), {}).recipe.augmentation.memory_shift == 0.0
+    docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
+    assert f"`augmentation.memory_shift` 1/{1 / MEMORY_SHIFT:.0f}" in docs
 
 
 def test_a_path_may_be_taken_from_a_window() -> None:

@@ -17,6 +17,9 @@ class Augmentation:
     are mirrored as well. Something is then known again by being alike, not by the colour that it had in training;
     where a colour has a meaning of its own this takes it away.
 
+    memory_shift: by what share of their side the pictures that the memory sees are moved at most, all of an episode
+    alike; `shift_px` is of the policy's. What few episodes show in some places only is then known in others.
+
     For kept features of a frozen backbone, whose images can no longer be perturbed: feature_offset, feature_noise, in
     standard deviations of the features; views: how many perturbed copies of each image are kept to draw from.
     """
@@ -34,6 +37,11 @@ class Augmentation:
     feature_offset: float = 0.0
     feature_noise: float = 0.0
     views: int = 0
+    memory_shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.memory_shift <= 0.5:
+            raise ValueError(f"Augmentation.memory_shift = {self.memory_shift}: must be from 0 to 0.5 of a side")
 
     def stronger(self, signature: float, state: float = 1.0) -> Augmentation:
         """The noise over signatures and states so many times as strong."""

@@ -44,6 +44,8 @@ FINEST, LEAST_WRITTEN = 4.0, 0.75
 """How much finer a clock of motion may be, and the share of what is shown that it must then write."""
 EVERY_MS = 500
 """Between two writes of a robot that stands while something is shown to it."""
+MEMORY_SHIFT = 1 / 16
+"""Of what the memory sees: few demonstrations show a thing in few places."""
 _ROUNDS = 40
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
@@ -147,6 +149,7 @@ def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]
     return {
         "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},
+        "recipe": {"augmentation": {"memory_shift": MEMORY_SHIFT}},
         "bags": {},
     }
 

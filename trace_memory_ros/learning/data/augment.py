@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence
+from trace_memory_ros.learning.data.batches import EpisodeBatch, Evidence, on_seen
 from trace_memory_ros.learning.features.hue import turned, turned_features, turns
 from trace_memory_ros.learning.features.noise import Draw, feature_noise
 from trace_memory_ros.learning.recipe import Augmentation
@@ -52,13 +52,31 @@ def augment(
             e.delta + strength.signature_noise * noise(*e.delta.shape),
         )
 
-    return batch._replace(
+    changed = batch._replace(
         writes=evidence(batch.writes),
         reads=evidence(batch.reads),
         images=shift(pixels(batch.images), rng, strength.shift_px, rows, size)
         if batch.images.shape[2]
         else batch.images,
     )
+    return changed if not strength.memory_shift else moved(changed, rng, strength.memory_shift, rows, size)
+
+
+def moved(batch: EpisodeBatch, rng: torch.Generator, share: float, rows: slice, whole: int) -> EpisodeBatch:
+    """What the memory sees, and what it is to foresee, moved by up to a share of its side, an episode's alike.
+
+    Kept features stay as they are: their views were moved before they were looked at (`features/views.py`).
+    """
+    if isinstance(batch.writes.thumbnails, Features):
+        return batch
+    ways = (2.0 * torch.rand(whole, 2, generator=rng, device=rng.device)[rows] - 1.0) * share
+
+    def alike(images: Tensor) -> Tensor:
+        return translated(images, ways * images.shape[-1])
+
+    writes, reads = (part._replace(thumbnails=on_seen(alike, part.thumbnails)) for part in (batch.writes, batch.reads))
+    future = None if batch.future is None else alike(batch.future.movedim(-1, -3)).movedim(-3, -1)
+    return batch._replace(writes=writes, reads=reads, future=future)
 
 
 class Looks(NamedTuple):
@@ -126,8 +144,15 @@ def shift(
     """
     if reach_px == 0:
         return images
-    side, size = images.shape[-1], whole or len(images)
-    moves = torch.randint(0, 2 * reach_px + 1, (size, 2), generator=rng, device=rng.device)[rows]
-    padded = torch.nn.functional.pad(images.flatten(1, 3), [reach_px] * 4, mode="replicate")
-    moved = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, moves.tolist(), strict=True)]
-    return torch.stack(moved).reshape(images.shape)
+    moves = torch.randint(0, 2 * reach_px + 1, (whole or len(images), 2), generator=rng, device=rng.device)[rows]
+    return translated(images, moves - reach_px)
+
+
+def translated(images: Tensor, ways_px: Tensor) -> Tensor:
+    """Images `(B, ..., P, P)`, each episode's moved up and left by `ways_px` `(B, 2)`, whole pixels; borders repeat."""
+    side, ways = images.shape[-1], ways_px.round().long()
+    reach = int(ways.abs().max())
+    padded = torch.nn.functional.pad(images.flatten(1, -3), [reach] * 4, mode="replicate")
+    corners = (ways + reach).tolist()
+    there = [episode[:, y : y + side, x : x + side] for episode, (y, x) in zip(padded, corners, strict=True)]
+    return torch.stack(there).reshape(images.shape)

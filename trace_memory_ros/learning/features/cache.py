@@ -98,7 +98,8 @@ class FeatureCache:
     def _suffix(self, number: int, view: int) -> str:
         if view == PLAIN:
             return ""
-        names = ("brightness", "colour_gain", "pixel_noise", *(["hue"] if self.strength.hue else []))
+        later = [name for name in ("hue", "memory_shift") if getattr(self.strength, name)]
+        names = ("brightness", "colour_gain", "pixel_noise", *later)
         strength = {name: getattr(self.strength, name) for name in names}
         return f"-{_digest([view, number, strength])}"
 
