@@ -21,7 +21,8 @@ build: setup  ## messages and package, by colcon
 	@scripts/build.sh
 
 test: build  ## the whole suite, four tests at a time (PYTEST="-n 0 -k name" passes options on; -n 0: in one process)
-	@scripts/run.sh python -m pytest -n 4 $(PYTEST)
+	@# Hundreds of processes would compile everything anew where no bytecode is kept.
+	@env -u PYTHONDONTWRITEBYTECODE scripts/run.sh python -m pytest -n 4 $(PYTEST)
 
 lint: build  ## ruff, mypy and the import table
 	@scripts/lint.sh

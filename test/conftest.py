@@ -1,5 +1,6 @@
 """Every run talks to itself alone: a ROS domain of its own on the loopback, whatever the shell around it says."""
 
+import gc
 import os
 import time
 from contextlib import suppress
@@ -30,6 +31,8 @@ YOUNG_S = 5.0
 def pytest_configure(config: pytest.Config) -> None:
     """Keep xdist from beginning with the files that have the most tests, which are the quickest."""
     config.option.loadscopereorder = False
+    # What is imported stays: to look through it for garbage costs each worker seconds. It is frozen once collected.
+    gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,6 +68,12 @@ def free_shared_memory() -> None:
                 flock(file, LOCK_EX | LOCK_NB)
                 lock.with_name(lock.name.removesuffix("_el")).unlink(missing_ok=True)
                 lock.unlink()
+
+
+def pytest_collection_finish() -> None:
+    """Begin to look for garbage, in what comes from here on."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,4 +1,4 @@
-"""Nodes in processes of their own, started once for all tests that talk to them."""
+"""Nodes in processes of their own, started once for all tests of this package, and ended with the last of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / name for name in ("trace", "foreign")}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def nodes(
     tmp_path_factory: pytest.TempPathFactory, domain_id: int, checkpoints: dict[str, Path]
 ) -> Iterator[NodeGroup]:
@@ -61,7 +61,7 @@ def nodes(
         group.check_alive()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def memory_robot(nodes: NodeGroup, domain_id: int) -> Iterator[Robot]:
     robot = Robot(domain_id, "memory", remembers=False)
     robot.wait_matched()
@@ -69,7 +69,7 @@ def memory_robot(nodes: NodeGroup, domain_id: int) -> Iterator[Robot]:
     robot.client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def policy_robot(nodes: NodeGroup, domain_id: int) -> Iterator[Robot]:
     robot = Robot(domain_id, "policy")
     robot.wait_matched()
