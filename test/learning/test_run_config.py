@@ -138,6 +138,10 @@ def test_without_a_memory_s_name_training_chooses_one() -> None:
 def test_bags_show_a_thing_in_few_places_and_the_arm_s_tasks_in_all() -> None:
     assert resolve(bag_defaults("bags", {}), {}).recipe.augmentation.memory_shift == MEMORY_SHIFT
     assert resolve(arm_defaults("colour", {}), {}).recipe.augmentation.memory_shift == 0.0
+    things = {"eyes": {"name": "things"}}
+    assert resolve(bag_defaults("bags", things), things).recipe.augmentation.memory_shift == 0.0
+    own = {"recipe": {"augmentation": {"memory_shift": 0.125}}}
+    assert resolve(bag_defaults("bags", own), own).recipe.augmentation.memory_shift == 0.125
     docs = (ROOT / "docs/how-to/training.md").read_text(encoding="utf-8")
     assert f"`augmentation.memory_shift` 1/{1 / MEMORY_SHIFT:.0f}" in docs
 

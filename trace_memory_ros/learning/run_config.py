@@ -211,7 +211,7 @@ def _over(low: Mapping[str, Any], high: Mapping[str, Any]) -> Values:
 
 
 def chosen(given: Mapping[str, Any], section: str, default: str) -> str:
-    """The memory or policy family that is asked for."""
+    """The memory, policy family or eyes that are asked for."""
     return str(_part(given, section).get(CHOICES[section], default))
 
 

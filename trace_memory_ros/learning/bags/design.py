@@ -30,6 +30,7 @@ from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.clock import ClockRule, EveryTicks, PathLength, UpdateClock
 from trace_memory_ros.runtime.window import PathWindow
 from trace_memory_ros.signature.normalise import Standardiser
+from trace_memory_ros.vision.config import SMALL
 
 CHUNK_MS = 2_000
 """How far ahead an action chunk reaches."""
@@ -45,7 +46,7 @@ FINEST, LEAST_WRITTEN = 4.0, 0.75
 EVERY_MS = 500
 """Between two writes of a robot that stands while something is shown to it."""
 MEMORY_SHIFT = 1 / 16
-"""Of what the memory sees: few demonstrations show a thing in few places."""
+"""Of what the memory sees by `small`, which knows a thing by its place too: few demonstrations show it in few."""
 _ROUNDS = 40
 _PROBE_DIMS = MemoryDims(content=96, signature=12, width=64, slots=4)
 
@@ -146,10 +147,11 @@ def _at_period(policy: str, period_ms: int) -> Mapping[str, Any]:
 def bag_defaults(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """A run's configuration for a robot's bags, with what belongs to the memory that is asked for."""
     memory = chosen(given, "memory", AUTO)
+    shift = MEMORY_SHIFT if chosen(given, "eyes", SMALL) == SMALL else 0.0
     return {
         "task": folder_of(source).resolve().name,
         "memory": {"name": memory, "options": memory_options(memory)},
-        "recipe": {"augmentation": {"memory_shift": MEMORY_SHIFT}},
+        "recipe": {"augmentation": {"memory_shift": shift}},
         "bags": {},
     }
 
