@@ -13,7 +13,7 @@ from fixtures import tiny_checkpoint
 
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
-from trace_memory_ros.evidence.decision import ChunkHead
+from trace_memory_ros.evidence.decision import ChunkHead, recorded_chunk
 from trace_memory_ros.evidence.evaluator import (
     NO_BRANCH,
     EpisodeEvaluator,
@@ -26,6 +26,7 @@ from trace_memory_ros.evidence.results import EpisodeEvidence
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import default_arm
 from trace_memory_ros.observation.frames import Frames, at
+from trace_memory_ros.policies.references import BranchReferences
 from trace_memory_ros.runtime.clock import PathLength
 
 CLOCK = PathLength(0.8, 0.3)
@@ -141,6 +142,27 @@ def test_without_actions_or_another_label_nothing_is_decided_but_chunks_are_comp
         assert "another" not in one.reasons
         assert [row.name for row in one.stability][-1] == "distractor_1.5"
         assert "donor" in one.reasons["stability.shared_route_2"]
+
+
+def twice(name: str, seed: int, first: str, second: str) -> BagEpisode:
+    """An episode with two decisions; at the second the same labels are the opposite motion, further on."""
+    episode, at = recorded(name, seed, first), (12, BRANCH)
+    commands = np.zeros_like(episode.actions)
+    commands[at[0] :, 3] = 0.1 if first == "left" else -0.1
+    commands[at[1] :, 3] = 0.5 if second == "left" else 0.7
+    return replace(episode, actions=commands, branches=tuple(map(Branch, at, (first, second))))
+
+
+def test_each_of_several_decisions_is_told_by_what_was_done_at_its_own_place(tmp_path: Path) -> None:
+    made = evaluator(tmp_path)
+    episodes = [twice("a", 0, "left", "right"), twice("b", 1, "right", "left"), twice("c", 2, "left", "left")]
+    known = BranchReferences(actions for episode in episodes for actions in made.branch_actions(episode))
+    for episode in episodes:
+        moments, _ = made.moments(episode, episode.usable, known)
+        done = [recorded_chunk(episode.actions, m.tick, made.head, episode.action_names) for m in moments]
+        # Who does what was recorded decides as was annotated.
+        told = [moment.decide(chunk) for moment, chunk in zip(moments, done, strict=True)]
+        assert [one and one.label for one in told] == [branch.label for branch in episode.branches]
 
 
 def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: Path) -> None:

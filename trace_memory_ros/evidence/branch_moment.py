@@ -42,11 +42,12 @@ class BranchOutcome:
 class BranchMoment:
     """Everything of a branch that is the same whichever history was scanned.
 
-    ticks, stamps_ns: `(U,)` the episode's usable ticks up to the branch, which is the last; history: what they held;
-    images: the policy's, `(C, P, P, 3)` uint8, at the branch. head, references: the policy and the labels' actions, or
-    why there are none.
+    place: which of its episode's branches, from 0. ticks, stamps_ns: `(U,)` the episode's usable ticks up to the
+    branch, which is the last; history: what they held; images: the policy's, `(C, P, P, 3)` uint8, at the branch. head,
+    references: the policy and the labels' actions at that place, or why there are none.
     """
 
+    place: int
     label: str | None
     ticks: NDArray[np.int64]
     stamps_ns: NDArray[np.int64]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence import diagnostics
 from trace_memory_ros.evidence.attribution.cues import attribution_evidence
@@ -105,10 +106,10 @@ class EpisodeEvaluator:
         if isinstance(self.head, str) or episode.actions is None:
             return []
         found = []
-        for branch in episode.branches:
+        for place, branch in enumerate(_in_order(episode)):
             chunk = recorded_chunk(episode.actions, branch.tick, self.head, episode.action_names)
             if branch.label and not isinstance(chunk, str):
-                found.append(BranchActions(episode.name, branch.label, chunk))
+                found.append(BranchActions(episode.name, branch.label, chunk, place))
         return found
 
     def evaluate(
@@ -163,12 +164,13 @@ class EpisodeEvaluator:
         ticks = np.flatnonzero(usable[: last + 1])
         whole = History(self.scanner.contents(at(episode.images, ticks), episode.state[ticks]), episode.state[ticks])
         moments = []
-        for branch in sorted(episode.branches, key=lambda branch: branch.tick):
+        for place, branch in enumerate(_in_order(episode)):
             if not usable[branch.tick]:
                 continue
             count = int(np.searchsorted(ticks, branch.tick)) + 1
             moments.append(
                 BranchMoment(
+                    place=place,
                     label=branch.label or None,
                     ticks=ticks[:count],
                     stamps_ns=episode.stamps_ns[ticks[:count]],
@@ -176,7 +178,7 @@ class EpisodeEvaluator:
                     images=NO_IMAGES if isinstance(self.head, str) else self.head.seen(episode.images, branch.tick),
                     scanner=self.scanner,
                     head=self.head,
-                    references=references.without(episode.name),
+                    references=references.without(episode.name, place),
                 )
             )
         return moments, refused
@@ -231,7 +233,12 @@ def donors(labels: Sequence[str | None]) -> list[int | None]:
 
 def first_label(episode: BagEpisode) -> str | None:
     """Label of an episode's first branch, which may be empty; None where it has no branch."""
-    return min(episode.branches, key=lambda branch: branch.tick).label if episode.branches else None
+    return _in_order(episode)[0].label if episode.branches else None
+
+
+def _in_order(episode: BagEpisode) -> list[Branch]:
+    """An episode's branches by time. A decision is told by what others did at theirs of the same place among these."""
+    return sorted(episode.branches, key=lambda branch: branch.tick)
 
 
 def _ticks(replayed: Replayed) -> dict[str, int]:

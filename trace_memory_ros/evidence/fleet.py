@@ -249,7 +249,7 @@ def _keys(
     contents = {one.bag: one.content for one in surveyed}
     digest = hashlib.sha256()
     for actions in references:
-        digest.update(f"{actions.episode}\0{actions.label}\0".encode() + actions.chunk.tobytes())
+        digest.update(f"{actions.episode}\0{actions.place}\0{actions.label}\0".encode() + actions.chunk.tobytes())
     common = {
         "schema": SCHEMA,
         "source": source_digest(),

@@ -55,7 +55,8 @@ class BranchReferences:
         means = self._means(place, episode)
         if len(means) < 2:
             known = f"only {next(iter(means))!r}" if means else "none"
-            return f"decisions need recorded actions of two branch labels, the recordings have {known}"
+            there = f" at an episode's branch {place + 1}" if place else ""
+            return f"decisions need recorded actions of two branch labels, the recordings have {known}{there}"
         return means
 
     def _means(self, place: int, left_out: str | None) -> dict[str, Chunk]:
