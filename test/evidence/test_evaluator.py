@@ -165,6 +165,14 @@ def test_each_of_several_decisions_is_told_by_what_was_done_at_its_own_place(tmp
         assert [one and one.label for one in told] == [branch.label for branch in episode.branches]
 
 
+def test_a_decision_keeps_its_place_where_one_before_it_cannot_be_used(tmp_path: Path) -> None:
+    whole = [twice("a", 0, "left", "right"), twice("b", 1, "right", "right")]
+    lost = recorded("c", 2, "left", unusable=(12,))
+    lost = replace(twice("c", 2, "left", "right"), state=lost.state, usable=lost.usable, faults=lost.faults)
+    found = evaluate_episodes([*whole, lost], evaluator(tmp_path))
+    assert [[branch.place for branch in one.branches] for one in found] == [[0, 1], [0, 1], [1]]
+
+
 def test_unusable_ticks_are_no_history_and_an_unusable_branch_is_none(tmp_path: Path) -> None:
     made = evaluator(tmp_path)
     (gaps,) = evaluate_episodes([recorded(unusable=(5, 6, 12))], made)

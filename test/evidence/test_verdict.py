@@ -109,6 +109,18 @@ def test_of_several_decisions_in_an_episode_each_has_a_chance_of_its_own() -> No
     assert "0.50 by always taking the most frequent branch of each place" in found.sentence
 
 
+def test_a_decision_whose_predecessor_could_not_be_used_has_the_chance_of_its_own_place() -> None:
+    """One answer is right at either place: who always gives it does no more than by chance."""
+    episodes = []
+    for i in range(20):
+        first, second = (decided(f"e{i}", label, label, label).branches[0] for label in "AC")
+        both = (replace(first, place=0), replace(second, place=1))
+        episodes.append(replace(decided(f"e{i}", "A", "A", "A"), branches=both if i % 2 else both[1:]))
+    found = verdict(replace(evaluation(), episodes=tuple(episodes))).rightness
+    assert (found.right, found.decisions, found.most_frequent) == (30, 30, 30)
+    assert found.answer is Accuracy.CHANCE
+
+
 def test_the_details_say_what_the_past_is_worth_and_which_moment_matters() -> None:
     assert verdict(of(20, 20)).details == (
         (

@@ -173,7 +173,8 @@ class BranchEvidence:
     """A branch of an episode. decision: the label whose reference the policy's chunk is nearest to.
 
     margin: how much nearer than to the next, in action standard deviations. correct: decision == label. read_weights
-    `(N,)` and readout, the read vector `(d,)`: there.
+    `(N,)` and readout, the read vector `(d,)`: there. place: which of the episode's annotated branches, from 0; None in
+    evaluations that did not say.
     """
 
     tick: int
@@ -185,6 +186,7 @@ class BranchEvidence:
     read_weights: tuple[float, ...]
     readout: tuple[float, ...] = ()
     reasons: Reasons = field(default_factory=dict)
+    place: int | None = None
 
 
 @dataclass(frozen=True)

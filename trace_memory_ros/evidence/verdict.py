@@ -168,9 +168,10 @@ def rightness(evaluation: Evaluation) -> Rightness:
     """Whether the policy decides as annotated more often than one that always takes the most frequent branch."""
     places: dict[int, list[BranchEvidence]] = {}
     for episode in evaluation.episodes:
-        for place, branch in enumerate(episode.branches):
+        for found, branch in enumerate(episode.branches):
             if branch.correct is not None:
-                places.setdefault(place, []).append(branch)
+                # A branch that could not be used is not among them, and moves none to another place.
+                places.setdefault(found if branch.place is None else branch.place, []).append(branch)
     known = [branch for at_place in places.values() for branch in at_place]
     if not known:
         return Rightness(Accuracy.UNKNOWN, f"{_RIGHT_UNKNOWN}: no branch has both a label and a decision.")

@@ -37,6 +37,7 @@ def branch_evidence(moment: BranchMoment, recorded: BranchOutcome) -> BranchEvid
         read_weights=tuple(readout.read_weights[0].tolist()),
         readout=tuple(recorded.vector.tolist()),
         reasons=reasons,
+        place=moment.place,
     )
 
 
