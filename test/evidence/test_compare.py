@@ -48,6 +48,14 @@ def test_figures_are_those_of_the_hand() -> None:
     assert row(found, "time_resampling.route_similarity").difference is not None
 
 
+@pytest.mark.parametrize(("name", "option"), [("present_s", "--present-seconds"), ("window", "--window")])
+def test_answers_to_other_questions_are_not_compared(name: str, option: str) -> None:
+    first, second = (replace(side(made("a")), settings={name: value}) for value in (3, 5.0))
+    with pytest.raises(CompareError, match=f"first evaluation was asked with {option} 3, the second with 5"):
+        compare(first, second)
+    assert compare(first, replace(second, settings={name: 3.0})).shared == ("a",)
+
+
 def test_shares_of_decisions_have_wilsons_interval_and_claim_nothing_below_20() -> None:
     for count, sure in ((19, False), (20, True)):
         right, wrong = (side(*(made(f"{i}", way) for i in range(count))) for way in ("left", "right"))

@@ -20,6 +20,8 @@ _EPISODE = ("writes", "slot_churn", "write_entropy", "slot_occupancy")
 
 _SHARES = ("decisions_right", "changed_without_earlier_evidence", "action_agreement", "decision_agreement")
 """Last parts of the names of figures that are shares of decisions."""
+_ASKED = {"present_s": "--present-seconds", "window": "--window"}
+"""Settings that say what a figure is of, and the options of `trace-memory evaluate` that give them."""
 
 
 class CompareError(ValueError):
@@ -94,18 +96,11 @@ class Comparison:
 
 
 def compare(first: Evaluation, second: Evaluation) -> Comparison:
-    """Every figure that one of the sides has. Raises CompareError for other tasks, and for a side without episodes."""
-    if first.model.task != second.model.task:
-        raise CompareError(
-            f"the first evaluation is of task {first.model.task!r}, the second of {second.model.task!r}: "
-            "compare evaluations of one task"
-        )
-    for place, side in (("first", first), ("second", second)):
-        if not side.episodes:
-            raise CompareError(
-                f"the {place} evaluation ({side.model.checkpoint}) has no episode, {len(side.failed)} bags failed: "
-                "repair them and evaluate again"
-            )
+    """Every figure that one of the sides has.
+
+    Raises CompareError for other tasks, for other settings of what was asked, and for a side without episodes.
+    """
+    _check_alike(first, second)
     one, other = ({episode.name: episode for episode in side.episodes} for side in (first, second))
     shared = tuple(name for name, episode in one.items() if name in other and same_recording(episode, other[name]))
     values = [{name: values_of(episode) for name, episode in side.items()} for side in (one, other)]
@@ -118,6 +113,27 @@ def compare(first: Evaluation, second: Evaluation) -> Comparison:
         shared,
         tuple(_row(name, values[0], values[1], shared) for name in names),
     )
+
+
+def _check_alike(first: Evaluation, second: Evaluation) -> None:
+    if first.model.task != second.model.task:
+        raise CompareError(
+            f"the first evaluation is of task {first.model.task!r}, the second of {second.model.task!r}: "
+            "compare evaluations of one task"
+        )
+    for name, option in _ASKED.items():
+        asked = [side.settings[name] for side in (first, second) if name in side.settings]
+        if len(set(asked)) > 1:
+            raise CompareError(
+                f"the first evaluation was asked with {option} {asked[0]:g}, the second with {asked[1]:g}: a "
+                f"difference would be that of the questions; evaluate one of them again with the other's {option}"
+            )
+    for place, side in (("first", first), ("second", second)):
+        if not side.episodes:
+            raise CompareError(
+                f"the {place} evaluation ({side.model.checkpoint}) has no episode, {len(side.failed)} bags failed: "
+                "repair them and evaluate again"
+            )
 
 
 def same_recording(one: EpisodeEvidence, other: EpisodeEvidence) -> bool:
