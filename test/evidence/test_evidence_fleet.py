@@ -16,6 +16,7 @@ from fleet_jobs import killed_over
 from learning.tiny_bags import recording, write_bags
 
 import trace_memory_ros
+from trace_memory_ros.bags.recording import BranchConfig
 from trace_memory_ros.evidence.evaluator import EvidenceSettings
 from trace_memory_ros.evidence.fleet import (
     SOURCE_ROOMS,
@@ -39,13 +40,18 @@ def here(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any]
 
 
 class LastPhase:
-    """What a run said of each bag in its last phase."""
+    """What a run said of each bag in its last phase. reasons: in all of them, of bags with one."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
 
     def begin(self, phase: str, total: int) -> None:
         self.phase, self.total, self.how = phase, total, dict[str, str]()
 
     def step(self, step: Step[Path]) -> None:
         self.how[step.job.name] = step.how
+        if step.reason:
+            self.reasons[step.job.name] = step.reason
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +136,18 @@ def test_kept_results_are_of_the_same_content_settings_and_model(bags: list[Path
     tiny_checkpoint(other, "gru", observation=recording().observation)
     evaluate_bags(sound, replace(plan, checkpoint=other), here, phase)
     assert set(phase.how.values()) == {"done"}
+
+
+def test_what_a_bag_that_is_evaluated_lost_is_told(bags: list[Path], model: Path, tmp_path: Path) -> None:
+    whole, lacking = (Path(shutil.copytree(bag, tmp_path / bag.name)) for bag in bags if bag.name.endswith("0"))
+    (whole / "branches.yaml").write_text("branches: [{tick: 16, label: left}]", encoding="utf-8")
+    annotated, phase = replace(recording(), branches=BranchConfig(file="branches.yaml")), LastPhase()
+    found = evaluate_bags([whole, lacking], FleetPlan(model, annotated, tmp_path / "cache"), here, phase)
+    assert [len(episode.branches) for episode in found.episodes] == [1, 0]
+    assert list(phase.reasons) == [lacking.name]
+    assert "branches.yaml: cannot be read (No such file or directory); write it" in phase.reasons[lacking.name]
+    assert phase.reasons[lacking.name] in found.episodes[1].faults
+    assert not found.failed
 
 
 def test_an_error_is_not_put_down_to_a_lack_of_memory() -> None:

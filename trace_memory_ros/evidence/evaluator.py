@@ -144,7 +144,7 @@ class EpisodeEvaluator:
             timeline=replayed.timeline,
             latency_ms=replayed.latency_ms,
             streams=episode.counters,
-            faults=replayed.faults,
+            faults=(*told_of(episode), *replayed.faults),
             reasons=reasons | lacking,
         )
 
@@ -234,6 +234,11 @@ def donors(labels: Sequence[str | None]) -> list[int | None]:
 def first_label(episode: BagEpisode) -> str | None:
     """Label of an episode's first branch, which may be empty; None where it has no branch."""
     return _in_order(episode)[0].label if episode.branches else None
+
+
+def told_of(episode: BagEpisode) -> list[str]:
+    """What an episode's bag lost, as its annotations that cannot be read: without a word they would seem to be none."""
+    return [f"{note.where}: {note.what}; {note.remedy}" for note in episode.notes]
 
 
 def _in_order(episode: BagEpisode) -> list[Branch]:

@@ -15,7 +15,7 @@ from trace_memory_ros.bags.cache import cache_key, load_episodes
 from trace_memory_ros.bags.episode import BagEpisode, unique_names
 from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label
+from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label, told_of
 from trace_memory_ros.evidence.figures import figures_of
 from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
 from trace_memory_ros.measure.fleet import Executor, ResultCache, Step, executor, key_of, run_cached
@@ -85,12 +85,13 @@ class Sketch(NamedTuple):
 
 
 class Surveyed(NamedTuple):
-    """A decoded bag. content: names its content under the recording's configuration."""
+    """A decoded bag. content: names its content under the recording's configuration. lost: by one that is evaluated."""
 
     bag: Path
     content: str
     episodes: tuple[Sketch, ...]
     failed: tuple[FailedBag, ...]
+    lost: tuple[str, ...] = ()
 
 
 class Lender(NamedTuple):
@@ -177,7 +178,7 @@ def _survey_all(
 
     def keep(surveyed: Surveyed) -> None:
         found[surveyed.bag] = surveyed
-        reason = "; ".join(f"{fault.where}: {fault.what}" for fault in surveyed.failed)
+        reason = "; ".join([*(f"{fault.where}: {fault.what}" for fault in surveyed.failed), *surveyed.lost])
         progress.step(Step(surveyed.bag, "failed" if surveyed.failed else "done", reason))
 
     lost = execute(partial(survey, plan), bags, keep)
@@ -195,7 +196,8 @@ def survey(plan: FleetPlan, bag: Path) -> Surveyed:
         return Surveyed(bag, "", (), failed)
     evaluator = evaluator_of(plan)
     sketches = (Sketch(e.name, first_label(e), tuple(evaluator.branch_actions(e))) for e in episodes)
-    return Surveyed(bag, cache_key(bag, plan.recording, plan.cache), tuple(sketches), failed)
+    lost = tuple(dict.fromkeys(told for episode in episodes for told in told_of(episode)))
+    return Surveyed(bag, cache_key(bag, plan.recording, plan.cache), tuple(sketches), failed, lost)
 
 
 def plan_jobs(surveyed: Sequence[Surveyed]) -> tuple[list[BagJob], tuple[BranchActions, ...]]:
