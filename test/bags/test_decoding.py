@@ -310,6 +310,14 @@ def test_branches_from_a_sidecar_file(tmp_path: Path) -> None:
     assert episode.branches == (Branch(3, "left"), Branch(7, "right"))
 
 
+def test_an_annotation_that_comes_after_the_streams_ended_is_told(tmp_path: Path) -> None:
+    said = [Entry("branch", fields.TEXT, stamp_of(tick), make.text(f"way {tick}")) for tick in (4, TICKS + 30)]
+    bag = write(tmp_path / "bag", [*tiny.recording_of(TICKS), *said])
+    (episode,), verdict = decode_bag(bag, replace(RECORDING, branches=BranchConfig(topic="branch")))
+    assert [branch.label for branch in episode.branches] == ["way 4"] and verdict.grade is Grade.DEGRADED
+    assert "topic /branch, episode 0: 1 of 2 annotations came before the first tick or after the last" in str(verdict)
+
+
 def test_a_sidecar_file_beside_several_bags_annotates_none(tmp_path: Path) -> None:
     recording = replace(RECORDING, branches=BranchConfig(file="branches.yaml"))
     bag = storage_file(write(tmp_path / "run", tiny.recording_of(TICKS)))

@@ -129,14 +129,21 @@ def _branches(
             return read_branches(path, span, stamps), []
         except BagFault as fault:
             return (), [fault]
+    if recording.branches is None:
+        return (), []
     arrivals = np.maximum.accumulate([observation.newest_arrival_ns for observation in seen] or [0]).tolist()
-    notes = []
+    found = marks.branches(stamps, arrivals if seen else [], recording.observation.period_ns)
+    notes, where = [], f"topic {recording.topic(recording.branches.topic)}, episode {span.index}"
     if marks.malformed:
         what = f"{marks.malformed} annotations cannot be read: they are left out"
-        assert recording.branches is not None
-        where = f"topic {recording.topic(recording.branches.topic)}, episode {span.index}"
-        notes = [BagFault(span.bag, what, where, "restore the bag from a copy, or annotate it in a file")]
-    return marks.branches(stamps, arrivals if seen else [], recording.observation.period_ns), notes
+        notes.append(BagFault(span.bag, what, where, "restore the bag from a copy, or annotate it in a file"))
+    outside = len(marks.marks) - len(found)
+    if outside and recording.episodes.kind == "bag":
+        # Elsewhere they may be of the episode before or after.
+        what = f"{outside} of {len(marks.marks)} annotations came before the first tick or after the last: left out"
+        remedy = "publish each at its decision, while the streams are recorded, or annotate it in a file"
+        notes.append(BagFault(span.bag, what, where, remedy))
+    return found, notes
 
 
 def _frames(seen: list[Observation], camera: str, px: int) -> Frames:
