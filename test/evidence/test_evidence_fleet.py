@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from trace_memory_ros.evidence.fleet import (
 from trace_memory_ros.evidence.results import EpisodeEvidence, Evaluation
 from trace_memory_ros.measure.fleet import Executor, Step, executor
 from trace_memory_ros.measure.workers import do_all
+from trace_memory_ros.memory import registry
+from trace_memory_ros.memory.none import NoneConfig
 
 
 def here(work: Callable[[Any], Any], jobs: Sequence[Any], report: Callable[[Any], None], /) -> list[Any]:
@@ -166,6 +169,24 @@ def test_kept_results_are_of_the_source_that_made_them(monkeypatch: pytest.Monke
         after = source_digest.__wrapped__()
         assert (after != before) == (room in SOURCE_ROOMS), room
         before = after
+
+
+def test_kept_results_are_of_the_source_of_a_memory_that_another_package_brings(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "odd_memory" / "parts" / "mean.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("from trace_memory_ros.memory.none import NoneMemory\n\nclass Odd(NoneMemory):\n    name = 'odd'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = import_module("odd_memory.parts.mean").Odd
+    monkeypatch.setitem(registry._MECHANISMS, "odd", registry.Mechanism(NoneConfig, made))
+    sound = [bag for bag in bags if bag.name != "broken"][:2]
+    tiny_checkpoint(tmp_path / "model", "odd", observation=recording().observation)
+    plan, phase = FleetPlan(tmp_path / "model", recording(), tmp_path / "cache"), LastPhase()
+    for changed, how in (("", "done"), ("", "cached"), ("# changed", "done")):
+        file.write_text(file.read_text(encoding="utf-8") + changed, encoding="utf-8")
+        evaluate_bags(sound, plan, here, phase)
+        assert set(phase.how.values()) == {how}
 
 
 def test_all_rooms_that_figures_come_from_count_as_their_source() -> None:

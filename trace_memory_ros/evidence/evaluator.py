@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import trace_memory_ros
 from trace_memory_ros.bags.branches import Branch
 from trace_memory_ros.bags.episode import BagEpisode
 from trace_memory_ros.evidence import diagnostics
@@ -37,10 +38,12 @@ from trace_memory_ros.evidence.results import (
     TransformEvidence,
 )
 from trace_memory_ros.files.strict import ConfigError, require_int, require_positive
+from trace_memory_ros.memory.base import Memory
 from trace_memory_ros.observation.frames import at
 from trace_memory_ros.policies.references import BranchActions, BranchReferences
 from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.vision.base import VisualBackbone
 
 NO_BRANCH = "the recording has no branch annotation"
 NO_IMAGES = np.zeros((0, 0, 0, 3), dtype=np.uint8)
@@ -100,6 +103,13 @@ class EpisodeEvaluator:
             clock=config.clock.to_dict(),
             has_policy=config.policy is not None,
         )
+
+    @property
+    def brought(self) -> set[str]:
+        """Packages other than this one whose memory, eyes or policy the checkpoint has."""
+        parts = [part for part in self.runtime.model.modules() if isinstance(part, (Memory, VisualBackbone))]
+        kinds = [type(part) for part in (*parts, *([] if isinstance(self.head, str) else [self.head.policy]))]
+        return {kind.__module__.partition(".")[0] for kind in kinds} - {trace_memory_ros.__name__}
 
     def branch_actions(self, episode: BagEpisode) -> list[BranchActions]:
         """What was done at the labelled branches of `episode`: the material of `BranchReferences`."""

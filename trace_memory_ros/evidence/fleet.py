@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -123,11 +124,12 @@ def evaluate_bags(
     """
     execute, progress = execute or executor(), progress or NoProgress()
     given = {Path(bag).resolve(): str(bag) for bag in bags}
-    facts = evaluator_of(plan).facts
+    evaluator = evaluator_of(plan)
+    facts = evaluator.facts
     surveyed, failed = _survey_all(list(given), plan, execute, progress)
     jobs, references = plan_jobs(surveyed)
     cache = ResultCache(plan.cache / "evaluations")
-    keys = _keys(jobs, references, surveyed, plan, facts.model_id)
+    keys = _keys(jobs, references, surveyed, plan, evaluator)
     progress.begin("evaluated", len(jobs))
 
     def report(step: Step[BagJob]) -> None:
@@ -245,7 +247,7 @@ def _keys(
     references: tuple[BranchActions, ...],
     surveyed: Sequence[Surveyed],
     plan: FleetPlan,
-    model_id: str,
+    evaluator: EpisodeEvaluator,
 ) -> list[str]:
     """The name of each job's result: everything that it depends on."""
     contents = {one.bag: one.content for one in surveyed}
@@ -255,7 +257,8 @@ def _keys(
     common = {
         "schema": SCHEMA,
         "source": source_digest(),
-        "model_id": model_id,
+        "brought": brought_digest(evaluator.brought),
+        "model_id": evaluator.facts.model_id,
         "settings": plan.settings.to_dict(),
         "references": digest.hexdigest(),
     }
@@ -277,4 +280,17 @@ def source_digest() -> str:
     digest = hashlib.sha256()
     for file in sorted(file for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def brought_digest(packages: Iterable[str]) -> str:
+    """Hash of the source of the importable `packages` that bring a memory, its eyes or a policy."""
+    digest = hashlib.sha256()
+    for package in sorted(packages):
+        module = sys.modules[package]
+        folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+        alone = getattr(module, "__file__", None)
+        files = [file for folder in folders for file in folder.rglob("*.py")]
+        for file in sorted(files or ([Path(alone)] if alone else [])):
+            digest.update(f"{package}\0{file.name}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()
