@@ -7,6 +7,7 @@ import pytest
 from fixtures import tiny_checkpoint
 from learning.tiny_bags import BRANCH_TICK, config_file, recording, write_bags
 
+from trace_memory_ros.cli.evaluate_bags import recording_of
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.evidence.results import Evaluation
 from trace_memory_ros.measure.summary import read_summary
@@ -63,3 +64,12 @@ def test_neither_form_is_refused_with_both(capsys: pytest.CaptureFixture[str]) -
     error = capsys.readouterr().err
     assert "TASK CHECKPOINT" in error
     assert "--checkpoint" in error
+
+
+def test_sources_whose_files_say_unlike_things_are_not_read_by_the_first(tmp_path: Path) -> None:
+    one, alike, other = (str(tmp_path / name) for name in ("one", "alike", "other"))
+    for folder, annotated in ((one, True), (alike, True), (other, False)):
+        config_file(Path(folder), recording(annotated=annotated))
+    assert recording_of(None, [one, alike, str(tmp_path)], tmp_path) == recording()
+    with pytest.raises(ValueError, match=r"one/observation.yaml and .*other/observation.yaml differ .* --config"):
+        recording_of(None, [one, alike, other], tmp_path)

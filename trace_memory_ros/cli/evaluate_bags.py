@@ -70,14 +70,24 @@ def evaluate_from(args: argparse.Namespace) -> int:
 
 
 def recording_of(config: Path | None, sources: Sequence[str], checkpoint: Path) -> RecordingConfig | None:
-    """What is what in the bags: as given, as a file beside them says, or as when the checkpoint learned; else None."""
+    """What is what in the bags: as given, as a file beside them says, or as when the checkpoint learned; else None.
+
+    Raises ValueError where the files beside several sources say unlike things.
+    """
     if config is not None:
         return RecordingConfig.load(config)
     beside = [Path(source) / BESIDE for source in sources if (Path(source) / BESIDE).is_file()]
     if not beside:
         return RecordingConfig.beside(checkpoint)
     console.print(f"what is what in the bags: {beside[0]}", highlight=False)
-    return RecordingConfig.load(beside[0])
+    first, *others = (RecordingConfig.load(path) for path in beside)
+    for path, other in zip(beside[1:], others, strict=True):
+        if other != first:
+            raise ValueError(
+                f"{beside[0]} and {path} differ in what is what in the bags: evaluate these folders one by one, or "
+                "give --config for all of them"
+            )
+    return first
 
 
 class Bars:
