@@ -35,6 +35,7 @@ from trace_memory_ros.learning.fit import new_agent, plain_accuracy
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.sizes import AUTO, LADDER
+from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.frames import resized
 from trace_memory_ros.runtime.window import PathWindow
 
@@ -260,9 +261,12 @@ def figures_of(plan: SequencePlan, row: str) -> Figures:
     for column in plan.columns:
         right = [figures["right"][column.label] for figures in runs]
         shares = [[float(np.mean(episode)) for episode in episodes] for episodes in right]
+        # Drawn again, decisions that are all right are all right for sure: Wilson's of those that one training has.
+        count = sum(map(len, right[0]))
+        wilson, drawn = wilson_interval(float(np.mean(shares)) * count, count), two_level(shares, alike=True)
         out[column.label] = {
             "decisions": float(np.mean(shares)),
-            "decisions_ci95": list(two_level(shares, alike=True)),
+            "decisions_ci95": [min(wilson.low, drawn.low), max(wilson.high, drawn.high)],
             "all_in_order": float(np.mean([all(episode) for episodes in right for episode in episodes])),
             "writes_per_s": float(np.mean([figures["writes_per_s"][column.label] for figures in runs])),
             "per_seed": [float(np.mean(each)) for each in shares],

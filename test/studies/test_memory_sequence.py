@@ -11,6 +11,7 @@ from studies.memory_sequence import study as bench
 from trace_memory_ros.arm.demonstrations import collect
 from trace_memory_ros.learning.decisions.candidates import Trial
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.measure.statistics import wilson_interval
 from trace_memory_ros.observation.config import default_arm
 
 PLAN = bench.SequencePlan(
@@ -56,6 +57,8 @@ def test_decisions_and_whole_episodes_are_counted_over_seeds(tmp_path: Path) -> 
     assert found[first]["all_in_order"] == 0.75
     assert found[first]["per_seed"] == [0.75, 1.0]
     assert found[second]["decisions"] == 0.0
+    # All wrong, of one decision: it is not sure that all are.
+    assert found[second]["decisions_ci95"] == [0.0, wilson_interval(0, 1).high]
     assert (found[first]["writes_per_s"], found[second]["writes_per_s"]) == (0.5, 1.0)
     assert bench.figures_of(plan, "none") == {"runs": 0}
 
