@@ -56,6 +56,16 @@ def test_answers_to_other_questions_are_not_compared(name: str, option: str) -> 
     assert compare(first, replace(second, settings={name: 3.0})).shared == ("a",)
 
 
+@pytest.mark.parametrize(("better", "sure"), [(4, False), (5, False), (6, True)])
+def test_a_few_decisions_more_are_no_difference_that_is_sure(better: int, sure: bool) -> None:
+    """Five that differ all go one way in one case of 16; a bootstrap of 20 leaves out 0 from four on."""
+    first = side(*(made(f"{i}", "right" if i < better else "left") for i in range(20)))
+    second = side(*(made(f"{i}") for i in range(20)))
+    difference = row(compare(first, second), "decisions_right").difference
+    assert difference is not None and difference.ci95.low > 0
+    assert difference.sure == sure
+
+
 def test_shares_of_decisions_have_wilsons_interval_and_claim_nothing_below_20() -> None:
     for count, sure in ((19, False), (20, True)):
         right, wrong = (side(*(made(f"{i}", way) for i in range(count))) for way in ("left", "right"))

@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from trace_memory_ros.measure.statistics import bootstrap_interval, percentiles, t_interval, wilson_interval
+from trace_memory_ros.measure.statistics import (
+    bootstrap_interval,
+    percentiles,
+    sign_test,
+    t_interval,
+    wilson_interval,
+)
 
 Z = 1.959963984540054
 
@@ -124,3 +130,9 @@ def test_t_interval_covers_the_truth_as_often_as_it_says() -> None:
 def test_one_value_has_no_t_interval() -> None:
     with pytest.raises(ValueError, match="more seeds"):
         t_interval([1.0])
+
+
+def test_uneven_counts_are_as_rare_as_by_hand_and_mirror() -> None:
+    """2 of 2^5 rows of 5 tosses are all alike, 10 more differ in one."""
+    assert (sign_test(5, 0), sign_test(4, 1), sign_test(3, 2), sign_test(0, 0)) == (2 / 32, 12 / 32, 1.0, 1.0)
+    assert sign_test(2, 9) == sign_test(9, 2)

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_memory_ros.evidence.results import AttributionEvidence, EpisodeEvidence, Evaluation, ModelFacts
 from trace_memory_ros.evidence.verdict import FEWEST, Verdict, verdict
-from trace_memory_ros.measure.statistics import Interval, bootstrap_interval, wilson_interval
+from trace_memory_ros.measure.statistics import Interval, bootstrap_interval, sign_test, wilson_interval
 
 Values = Mapping[str, float]
 _TRANSFORM = ("route_similarity", "branch_consistency", "readout_cosine", "action_agreement", "chunk_distance")
@@ -43,7 +44,9 @@ class Side(NamedTuple):
 class Difference:
     """mean: of second minus first, episode by episode, over `episodes` that both have. ci95: bootstrap interval.
 
-    enough: whether so many episodes may claim a difference; of a share of decisions it takes `verdict.FEWEST`.
+    enough: whether so many episodes may claim a difference; of a share of decisions it takes `verdict.FEWEST`, and so
+    many that differ, one way rather than the other, that a sign test tells them from chance: of a few a bootstrap alone
+    makes sure what is not.
     """
 
     mean: float
@@ -173,9 +176,13 @@ def _row(name: str, first: Mapping[str, Values], second: Mapping[str, Values], s
     difference = None
     if pairs:
         by_episode = np.array([b - a for a, b in pairs])
-        enough = len(pairs) >= FEWEST or not is_share(name)
+        enough = not is_share(name) or (len(pairs) >= FEWEST and _told_apart(by_episode))
         difference = Difference(float(by_episode.mean()), bootstrap_interval(by_episode), len(pairs), enough)
     return Row(name, _side(name, first), _side(name, second), difference)
+
+
+def _told_apart(by_episode: NDArray[np.float64]) -> bool:
+    return sign_test(int((by_episode > 0).sum()), int((by_episode < 0).sum())) < 0.05
 
 
 def _side(name: str, side: Mapping[str, Values]) -> Side | None:

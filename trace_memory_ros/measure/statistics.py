@@ -87,6 +87,17 @@ def t_interval(values: ArrayLike) -> Interval:
     return Interval(float(sample.mean()) - half, float(sample.mean()) + half)
 
 
+def sign_test(ups: int, downs: int) -> float:
+    """Chance of counts that are at least so uneven, either way, where up is as likely as down; 1 for none at all.
+
+    Source: Dixon and Mood, "The statistical sign test", JASA 41, 1946.
+    """
+    count = ups + downs
+    rarer = sum(math.comb(count, k) for k in range(min(ups, downs) + 1))
+    chance: float = 2 * rarer / 2**count
+    return min(1.0, chance)
+
+
 def percentiles(values: ArrayLike, percents: Sequence[float]) -> tuple[float, ...]:
     """Percentiles (0..100) of `(n,)` values, linear between neighbours. Raises ValueError as `bootstrap_interval`."""
     outside = [percent for percent in percents if not 0 <= percent <= 100]
