@@ -53,12 +53,16 @@ class SimulatedLive:
         self.writer = BagFileWriter(bag, {**topics, CONDITION_TOPIC: messages.CONDITION, "episode": STATUS})
         self._offset_ns = 0
 
-    def episode(self, seconds: float, seed: int = 0, mark: bool = False, **disturbance: float) -> DisturbedStreams:
-        """One episode of disturbed streams, a second after the last one; `mark` puts its status on a topic."""
+    def episode(
+        self, seconds: float, seed: int = 0, mark: bool = False, after_s: float = 3.0, **disturbance: float
+    ) -> DisturbedStreams:
+        """One episode of disturbed streams, `after_s` after the last one; `mark` puts its status on a topic."""
         how = Disturbance(camera_hz=15.0, joint_hz=20.0, image_px=52, **disturbance)  # type: ignore[arg-type]
         streams = DisturbedStreams(self.config, seconds, how, seed)
         if self.conditions:
             self._remembering.begin()
+            self._offset_ns += round(after_s * 1e9)
+        number = len({condition.episode for condition in self.conditions})
         number = len({condition.episode for condition in self.conditions})
         for planned in streams.events:
             later = self._offset_ns
@@ -71,7 +75,7 @@ class SimulatedLive:
                 self.writer.write("episode", status, event.at_ns)
             if event.to_node:
                 self._take(RawMessage(f"/{event.stream.topic}", type_name, event.at_ns, data))
-        self._offset_ns += round((seconds + 3.0) * 1e9)
+        self._offset_ns += round(seconds * 1e9)
         return streams
 
     def _take(self, raw: RawMessage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from trace_memory_ros.replay.parity import Parity, compare
 from trace_memory_ros.replay.recorded_conditions import earlier_definition
 from trace_memory_ros.runtime.condition import Condition
 from trace_memory_ros.runtime.memory_runtime import MemoryRuntime
+from trace_memory_ros.streams.cdr import header_stamp_ns
 
 
 def replayed(bag: Path, checkpoint: Path, **how: bool) -> tuple[Replay, Parity]:
@@ -151,6 +153,26 @@ def test_what_the_recorder_missed_is_counted_and_named(tmp_path: Path, checkpoin
     assert replay.report.missed > 0
     lost = [reason for reason in reasons if "is not in the bag: the recorder missed it" in reason]
     assert 0 < len(lost) <= replay.report.missed
+
+
+def test_what_the_recorder_missed_of_an_episode_costs_the_next_one_nothing(tmp_path: Path, checkpoint: Path) -> None:
+    live = SimulatedLive(tmp_path / "bag", checkpoint)
+    live.episode(SECONDS, damaged=0.0)
+    live.episode(SECONDS, seed=1, damaged=0.0, after_s=0.5)
+    live.writer.close()
+    (last,) = [c for c, after in pairwise(live.conditions) if after.episode != c.episode]
+    with BagReader(tmp_path / "bag") as reader:
+        writer = BagFileWriter(tmp_path / "copy", {name: info.type_names[0] for name, info in reader.topics.items()})
+        for raw in reader.messages():
+            missed = raw.topic == "/joint_states" and header_stamp_ns(raw.data) == last.input_stamps_ns["joint_states"]
+            if not missed:
+                writer.write_raw(raw.topic, bytes(raw.data), raw.log_ns)
+        writer.close()
+    replay = Replay(tmp_path / "copy", MemoryRuntime.from_checkpoint(checkpoint), as_recorded=True)
+    ticks = [(tick.condition.episode, tick.condition.tick, tick.condition.reason) for tick in replay]
+    assert [(one[0], one[1]) for one in ticks] == [(c.episode, c.tick) for c in live.conditions]
+    lost = [(episode, tick) for episode, tick, reason in ticks if "is not in the bag" in reason]
+    assert lost == [(last.episode, last.tick)] and replay.report.missed == 1
 
 
 def test_episodes_begin_with_an_empty_memory(tmp_path: Path, checkpoint: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -133,6 +134,16 @@ def stretch_of(condition: Condition) -> tuple[int, int]:
     return condition.instance, condition.episode
 
 
+@dataclass
+class _Followed:
+    """An episode that is followed. left: conditions whose ticks are to come. unpublished: how many the bag yet has."""
+
+    samples: HeldSamples
+    feeder: Feeder
+    left: deque[Condition]
+    unpublished: int
+
+
 class RecordedTicks:
     """Iterate once over a live run's conditions, each with the observation that it was made of.
 
@@ -155,24 +166,36 @@ class RecordedTicks:
         waiting = deque(self._episodes)
         if not waiting:
             return
-        samples, feeder, left = self._begin(waiting.popleft())
-        for raw in self._reader.messages(feeder.topics):
-            feeder.feed(raw)
-            while left and not samples.waiting(left[0]):
-                yield self._tick(samples, left.popleft())
-            if not left and waiting:
-                samples, feeder, left = self._begin(waiting.popleft())
-        while left:
-            yield self._tick(samples, left.popleft())
-            if not left and waiting:
-                samples, feeder, left = self._begin(waiting.popleft())
+        begun, conditions = deque([self._begin(waiting.popleft())]), self._recording.topic(CONDITION_TOPIC)
+        for raw in self._reader.messages([*begun[0].feeder.topics, conditions]):
+            newest = begun[-1]
+            newest.unpublished -= raw.topic == conditions
+            for one in begun:
+                one.feeder.feed(raw)
+            yield from self._ready(begun)
+            # A tick that waits for what the recorder missed must not cost the next episode its first samples.
+            if waiting and not (newest.left and newest.unpublished > 0):
+                begun.append(self._begin(waiting.popleft()))
+        for one in (*begun, *map(self._begin, waiting)):
+            while one.left:
+                yield self._tick(one.samples, one.left.popleft())
 
-    def _begin(self, conditions: list[Condition]) -> tuple[HeldSamples, Feeder, deque[Condition]]:
+    def _ready(self, begun: deque[_Followed]) -> Iterator[tuple[Condition, Observation]]:
+        """The next ticks that wait for no sample; of what was begun, what is done is taken away."""
+        while True:
+            first = begun[0]
+            while first.left and not first.samples.waiting(first.left[0]):
+                yield self._tick(first.samples, first.left.popleft())
+            if first.left or len(begun) == 1:
+                return
+            begun.popleft()
+
+    def _begin(self, conditions: list[Condition]) -> _Followed:
         """An episode of its own: a simulator that starts again may repeat its stamps."""
         samples = HeldSamples(self._recording.observation, conditions)
         definitions = {name: info.definition for name, info in self._reader.topics.items()}
         self._feeders.append(Feeder(samples, self._recording, definitions))
-        return samples, self._feeders[-1], deque(conditions)
+        return _Followed(samples, self._feeders[-1], deque(conditions), len(conditions))
 
     def _tick(self, samples: HeldSamples, condition: Condition) -> tuple[Condition, Observation]:
         observation = samples.observation(condition)
