@@ -90,6 +90,9 @@ def test_an_answer_that_stays_visible_needs_no_memory() -> None:
     found = search(branched(shows=True).episodes)
     assert found.kinds and not any(kind.needs_memory for kind in found.kinds)
     assert "needs none" in words.verdict(found) and "the present shows" in words.verdict(found)
+    # What is no choice is not said to be seen.
+    said = words.verdict(replace(found, kinds=tuple(replace(kind, passing=0.5) for kind in found.kinds)))
+    assert "the present shows" not in said and f"at {len(found.kinds)} one thing is done and then the other" in said
 
 
 @pytest.mark.parametrize("ticks", [slice(0, COMMON - 8), slice(COMMON + PAUSE + 20, None)])

@@ -69,9 +69,11 @@ def verdict(found: Found) -> str:
             f"cannot be told: at {unjudged} moment{'s' if unjudged > 1 else ''} the ways part, and too few episodes "
             "show clearly which and when to judge whether the present tells; record more"
         )
-    others = len(found.kinds)
-    seen = f"; at {others} the ways part, and the present shows which" if others else ""
-    return f"needs none: no moment was found at which only the past tells what to do{seen}"
+    seen = sum(kind.is_choice for kind in found.kinds)
+    passed = len(found.kinds) - seen
+    others = f"; at {seen} the ways part, and the present shows which" if seen else ""
+    others += f"; at {passed} one thing is done and then the other, which is no choice" if passed else ""
+    return f"needs none: no moment was found at which only the past tells what to do{others}"
 
 
 def figures(found: Found, actions: Sequence[str]) -> dict[str, Any]:
