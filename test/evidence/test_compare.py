@@ -56,6 +56,14 @@ def test_answers_to_other_questions_are_not_compared(name: str, option: str) -> 
     assert compare(first, replace(second, settings={name: 3.0})).shared == ("a",)
 
 
+def test_a_bag_that_got_a_longer_name_among_others_is_the_same_bag() -> None:
+    run, other = (replace(made("run"), bag=f"{day}/run") for day in ("monday", "tuesday"))
+    both = side(replace(run, name="monday/run"), replace(other, name="tuesday/run"))
+    assert compare(side(run), both).shared == ("run",)
+    assert compare(both, side(run)).shared == ("monday/run",)
+    assert compare(both, side(run)).episodes == (2, 1)
+
+
 @pytest.mark.parametrize(("better", "sure"), [(4, False), (5, False), (6, True)])
 def test_a_few_decisions_more_are_no_difference_that_is_sure(better: int, sure: bool) -> None:
     """Five that differ all go one way in one case of 16; a bootstrap of 20 leaves out 0 from four on."""

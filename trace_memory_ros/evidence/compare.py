@@ -104,7 +104,7 @@ def compare(first: Evaluation, second: Evaluation) -> Comparison:
     Raises CompareError for other tasks, for other settings of what was asked, and for a side without episodes.
     """
     _check_alike(first, second)
-    one, other = ({episode.name: episode for episode in side.episodes} for side in (first, second))
+    one, other = _by_name(first, second)
     shared = tuple(name for name, episode in one.items() if name in other and same_recording(episode, other[name]))
     values = [{name: values_of(episode) for name, episode in side.items()} for side in (one, other)]
     names = dict.fromkeys(name for side in values for found in side.values() for name in found)
@@ -137,6 +137,13 @@ def _check_alike(first: Evaluation, second: Evaluation) -> None:
                 f"the {place} evaluation ({side.model.checkpoint}) has no episode, {len(side.failed)} bags failed: "
                 "repair them and evaluate again"
             )
+
+
+def _by_name(first: Evaluation, second: Evaluation) -> tuple[dict[str, EpisodeEvidence], dict[str, EpisodeEvidence]]:
+    """Episodes of both sides; those of one bag under one name, though among others of its name it got a longer one."""
+    known = {(episode.bag, episode.episode): episode.name for episode in first.episodes}
+    named = {known.get((episode.bag, episode.episode), episode.name): episode for episode in second.episodes}
+    return {episode.name: episode for episode in first.episodes}, named
 
 
 def same_recording(one: EpisodeEvidence, other: EpisodeEvidence) -> bool:
