@@ -113,3 +113,8 @@ def the_clock_jumps_back(bag: Path) -> None:
 @bad(DEGRADED, "over 50 ticks ahead", "episode 0", "episodes.kind: gap", TICKS, TICKS)
 def a_long_pause(bag: Path) -> None:
     write(bag, [e for k in (*range(TICKS), *range(200, 220)) for e in tiny.tick_entries(k)])
+
+
+@bad(DEGRADED, "20 of 40 messages come after a long pause of all", "topic /odom", "episodes.kind: gap", TICKS, TICKS)
+def all_streams_pause(bag: Path) -> None:
+    a_long_pause(bag)

@@ -18,6 +18,11 @@ from trace_memory_ros.streams.base import ReadError
 
 ACTIONS, NO_LABEL = "actions", "labels a tick"
 ONE_CLOCK = "stamp every message when its sample is taken, all by one clock"
+AHEAD = "are stamped far ahead of the other streams", ONE_CLOCK
+AFTER_A_PAUSE = (
+    "come after a long pause of all streams, and are left out",
+    "cut the bag into episodes there (episodes.kind: gap)",
+)
 SILENCE = ("no sample on ", "the newest sample on ")
 
 
@@ -48,9 +53,11 @@ def label_faults(notes: Sequence[BagFault]) -> list[BagFault]:
 
 
 def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[BagFault]:
-    span = ticks.span
+    span, fed_by = ticks.span, ticks.feeder.counters
+    # Where all are ahead, it is of none of the others.
+    paused = all(fed_by[stream.name].ahead for stream in recording.observation.inputs)
     for stream in recording.observation.inputs:
-        counted, fed = ticks.observer.counters[stream.name], ticks.feeder.counters[stream.name]
+        counted, fed = ticks.observer.counters[stream.name], fed_by[stream.name]
         where = f"topic {recording.topic(stream.topic)} ({stream.name}), episode {span.index}"
         total = fed.fed + fed.malformed + fed.unstamped
 
@@ -71,7 +78,7 @@ def _stream_faults(recording: RecordingConfig, ticks: SpanTicks) -> Iterator[Bag
             what, remedy = _split(texts[0])
             yield fault(refused - ahead, f"are unusable ({what})", remedy)
         if ahead:
-            yield fault(ahead, "are stamped far ahead of the other streams", ONE_CLOCK)
+            yield fault(ahead, *(AFTER_A_PAUSE if paused else AHEAD))
         if counted.out_of_order:
             what = "are stamped as one before them, or earlier: they are left out"
             yield fault(counted.out_of_order, what, f"one publisher per topic, rising stamps: {ONE_CLOCK}")
