@@ -28,6 +28,9 @@ ALONE = "evaluate it alone; a process that dies without a reason mostly wanted m
 
 REPORT = "evaluate it alone to see the whole error, and report that with the bag: the other bags do not depend on it"
 
+MOST_LOST = 3
+"""Of what is wrong with a bag that is evaluated all the same, so much is said while it is."""
+
 SOURCE_ROOMS = (
     *("files", "signature", "memory", "policies", "observation", "runtime", "bags", "measure", "evidence"),
     *("vision", "streams"),
@@ -180,7 +183,9 @@ def _survey_all(
 
     def keep(surveyed: Surveyed) -> None:
         found[surveyed.bag] = surveyed
-        reason = "; ".join([*(f"{fault.where}: {fault.what}" for fault in surveyed.failed), *surveyed.lost])
+        lost, more = surveyed.lost[:MOST_LOST], len(surveyed.lost) - MOST_LOST
+        told = [*(f"{fault.where}: {fault.what}" for fault in surveyed.failed), *lost]
+        reason = "; ".join([*told, f"and {more} more, as `trace-memory bags check` lists them"] if more > 0 else told)
         progress.step(Step(surveyed.bag, "failed" if surveyed.failed else "done", reason))
 
     lost = execute(partial(survey, plan), bags, keep)
