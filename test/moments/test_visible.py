@@ -22,3 +22,10 @@ def test_the_first_of_the_ticks_from_which_on_actions_part() -> None:
     for late in changes[4:]:
         late[:, 1] += WAYS
     assert parted(changes, WAYS, np.arange(40), np.random.default_rng(0)) == 4
+
+
+def test_two_of_many_episodes_are_read_by_one_another() -> None:
+    ways, episodes = np.array([0, 1] * 4), np.repeat([3, 17], 4)
+    presents = ways[:, None].astype(np.float32)
+    told = [visibility(presents, ways, episodes, np.random.default_rng(seed)).right for seed in range(60)]
+    assert told == [1.0] * 60

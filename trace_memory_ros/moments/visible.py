@@ -36,7 +36,7 @@ def visibility(
 ) -> Visibility:
     """Cross-validated over `groups` `(N,)` (episodes), from presents `(N, F)` to ways `(N,)` of 0, 1, ..."""
     kernel = _kernel(presents)
-    folds = rng.permutation(groups.max() + 1)[groups] % FOLDS
+    folds = _folds(groups, rng)
     smoothers = [_smoother(kernel, folds, ridge) for ridge in RIDGE]
     deals = [ways, *(rng.permutation(ways) for _ in range(PERMUTATIONS))]
     right = np.array([max(_right(smoother, deal) for smoother in smoothers) for deal in deals])
@@ -47,13 +47,22 @@ def parted(
     changes: Sequence[NDArray[np.float32]], ways: NDArray[np.intp], groups: NDArray[np.intp], rng: np.random.Generator
 ) -> int:
     """The first of several ticks from which on the change of the actions `(N, A)` tells the way; the last if none."""
-    folds = rng.permutation(groups.max() + 1)[groups] % FOLDS
+    folds = _folds(groups, rng)
     told = [
         max(_right(_smoother(_kernel(change), folds, ridge), ways) for ridge in FEW_RIDGES) >= SHOWN
         for change in changes
     ]
     late = [place for place, yes in enumerate(told) if not yes]
     return min(late[-1] + 1 if late else 0, len(changes) - 1)
+
+
+def _folds(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Folds `(N,)` of whole groups: several wherever there are several groups."""
+    folds = rng.permutation(groups.max() + 1)[groups] % FOLDS
+    if len(np.unique(folds)) > 1:
+        return np.asarray(folds)
+    # A few of many groups may all have been dealt one fold, and nothing would be left to read them by.
+    return np.asarray(np.unique(groups, return_inverse=True)[1] % FOLDS)
 
 
 def _kernel(presents: NDArray[np.float32]) -> NDArray[np.float64]:
