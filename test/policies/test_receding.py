@@ -75,3 +75,17 @@ def test_a_tick_awaits_only_a_chunk_that_it_should_execute() -> None:
     assert [horizon.due(tick) for tick in range(4)] == [False, False, True, True]
     horizon.begin(2)
     assert [horizon.awaited(tick) for tick in (2, 3, 4)] == [False, False, True]
+
+
+def test_after_ticks_without_an_observation_the_next_chunk_is_awaited_and_takes_over_at_once() -> None:
+    horizon = RecedingHorizon(6, 2)
+    horizon.begin(0)
+    horizon.offer(0, chunk_from(0))
+    assert horizon.action(0) is not None
+    tick = 20  # a camera was silent meanwhile
+    assert horizon.due(tick)
+    horizon.begin(tick)
+    assert horizon.awaited(tick)
+    horizon.offer(tick, chunk_from(tick))
+    action = horizon.action(tick)
+    assert action is not None and action.tolist() == [tick, tick]

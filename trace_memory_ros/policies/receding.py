@@ -13,7 +13,8 @@ class RecedingHorizon:
 
     A chunk that was computed from tick s holds the actions of the ticks s .. s + H - 1. It is executed for `execute`
     ticks; the next one is begun `lead` ticks before that and takes over when they have passed, or as soon as it is
-    there. Until then the old one goes on, as far as it reaches.
+    there. Until then the old one goes on, as far as it reaches: after ticks that nothing was executed at it may have
+    ended, and the next one takes over at once.
     """
 
     def __init__(self, execute: int, lead: int) -> None:
@@ -54,14 +55,18 @@ class RecedingHorizon:
     def awaited(self, tick: int) -> bool:
         """Whether a chunk that is still being computed should be executed at `tick`."""
         begun = self._begun_from
-        return begun is not None and (self._chunk is None or tick >= begun + self.lead)
+        return begun is not None and (not self._reaches(tick) or tick >= begun + self.lead)
 
     def action(self, tick: int) -> Chunk | None:
         """The action `(A,)` of `tick`; None where no chunk reaches it."""
         if self._next is not None:
             seen, chunk = self._next
-            if self._chunk is None or tick >= seen + self.lead:
+            if not self._reaches(tick) or tick >= seen + self.lead:
                 self._chunk, self._seen, self._began, self._next = chunk, seen, tick, None
-        if self._chunk is None or not 0 <= tick - self._seen < len(self._chunk):
+        if self._chunk is None or not self._reaches(tick):
             return None
         return self._chunk[tick - self._seen]
+
+    def _reaches(self, tick: int) -> bool:
+        """Whether the chunk that is executed holds an action for `tick`."""
+        return self._chunk is not None and 0 <= tick - self._seen < len(self._chunk)
