@@ -89,3 +89,18 @@ def test_after_ticks_without_an_observation_the_next_chunk_is_awaited_and_takes_
     horizon.offer(tick, chunk_from(tick))
     action = horizon.action(tick)
     assert action is not None and action.tolist() == [tick, tick]
+
+
+def test_a_chunk_that_waits_and_is_outdated_by_an_outage_does_not_put_off_the_next() -> None:
+    horizon = RecedingHorizon(4, 1)
+    for begun, tick in ((0, 0), (3, 3)):
+        horizon.begin(begun)
+        horizon.offer(begun, chunk_from(begun))
+        assert horizon.action(tick) is not None
+    tick = 30
+    assert horizon.due(tick)
+    horizon.begin(tick)
+    assert horizon.action(tick) is None and horizon.awaited(tick)
+    horizon.offer(tick, chunk_from(tick))
+    action = horizon.action(tick)
+    assert action is not None and action.tolist() == [tick, tick]

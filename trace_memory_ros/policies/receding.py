@@ -31,7 +31,7 @@ class RecedingHorizon:
 
     def due(self, tick: int) -> bool:
         """Whether a chunk is to be computed from what is seen at `tick`."""
-        if self._begun_from is not None or self._next is not None:
+        if self._begun_from is not None or (self._next is not None and _reaches(*self._next, tick)):
             return False
         if self._chunk is None:
             return True
@@ -55,18 +55,19 @@ class RecedingHorizon:
     def awaited(self, tick: int) -> bool:
         """Whether a chunk that is still being computed should be executed at `tick`."""
         begun = self._begun_from
-        return begun is not None and (not self._reaches(tick) or tick >= begun + self.lead)
+        return begun is not None and (not _reaches(self._seen, self._chunk, tick) or tick >= begun + self.lead)
 
     def action(self, tick: int) -> Chunk | None:
         """The action `(A,)` of `tick`; None where no chunk reaches it."""
         if self._next is not None:
             seen, chunk = self._next
-            if not self._reaches(tick) or tick >= seen + self.lead:
+            if not _reaches(self._seen, self._chunk, tick) or tick >= seen + self.lead:
                 self._chunk, self._seen, self._began, self._next = chunk, seen, tick, None
-        if self._chunk is None or not self._reaches(tick):
+        if self._chunk is None or not _reaches(self._seen, self._chunk, tick):
             return None
         return self._chunk[tick - self._seen]
 
-    def _reaches(self, tick: int) -> bool:
-        """Whether the chunk that is executed holds an action for `tick`."""
-        return self._chunk is not None and 0 <= tick - self._seen < len(self._chunk)
+
+def _reaches(seen: int, chunk: Chunk | None, tick: int) -> bool:
+    """Whether a chunk that was computed from the tick `seen` holds an action for `tick`."""
+    return chunk is not None and 0 <= tick - seen < len(chunk)
