@@ -34,10 +34,15 @@ class Looking:
         return torch.stack([batch[key].mean() for key in self.config.image_features])[None]
 
 
-def acted(keys: tuple[str, ...], images: dict[str, int]) -> list[float]:
+def acted(
+    keys: tuple[str, ...], images: dict[str, int], sides: tuple[int, ...] = (SIDE,) * 3, px: int | None = None
+) -> list[float]:
     policy: Any = Looking(*keys)
-    runner = LerobotRunner(LerobotCheckpoint(policy, lambda batch: batch, lambda action: action))
-    seen = {name: np.full((SIDE, SIDE, 3), value, np.uint8) for name, value in images.items()}
+    runner = LerobotRunner(LerobotCheckpoint(policy, lambda batch: batch, lambda action: action), image_px=px)
+    seen = {
+        name: np.full((side, side, 3), value, np.uint8)
+        for (name, value), side in zip(images.items(), sides, strict=False)
+    }
     none = np.zeros(0, np.float32)
     tokens, weights = np.zeros((1, 2), np.float32), np.ones(1, np.float32)
     condition = SimpleNamespace(tokens=tokens, vector=tokens[0], read_weights=weights, address=none)
@@ -58,3 +63,10 @@ def test_a_camera_of_the_policys_very_own_name_comes_first() -> None:
 def test_a_camera_that_is_missing_is_named() -> None:
     with pytest.raises(ValueError, match=r"looks at observation\.images\.top-view, .* the cameras side"):
         acted(("observation.images.top-view",), {"side": 10})
+
+
+def test_cameras_of_unlike_sizes_are_shrunk_for_a_policy_that_was_trained_here() -> None:
+    keys, images = ("observation.images.wide", "observation.images.wrist"), {"wide": 10, "wrist": 20}
+    assert acted(keys, images, (4 * SIDE, SIDE), SIDE) == [10, 20]
+    with pytest.raises(ValueError, match="set the observation's image size to the policy's"):
+        acted(keys, images, (4 * SIDE, SIDE))

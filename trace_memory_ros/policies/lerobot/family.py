@@ -27,7 +27,7 @@ def run(options: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> LerobotRun
     """
     if FOLDER not in options and "lerobot" in options:
         module = rebuilt(lambda: BuiltChunks(LerobotConfig(**options)), tensors, "those of family lerobot")
-        return LerobotRunner(module.eval().checkpoint, _eyes_of(module))
+        return LerobotRunner(module.eval().checkpoint, _eyes_of(module), module.config.image_px)
     missing = [key for key in (FOLDER, *HASHES) if key not in options]
     if missing or tensors:
         raise ValueError(

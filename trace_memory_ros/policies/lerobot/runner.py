@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trace_memory_ros.observation.images import Image, shrunk
 from trace_memory_ros.policies.base import ConditionLike, ObservationLike
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
@@ -25,10 +27,13 @@ class LerobotRunner:
 
     Camera `name` of an observation is LeRobot's `observation.images.name`, or what training on a dataset calls `name`.
     Raises ValueError for a policy that takes an environment state, and for a vision-language-action policy without a
-    task. eyes: what a memory may share; where one does, LeRobot takes the features of the memory's look.
+    task. eyes: what a memory may share; where one does, LeRobot takes the features of the memory's look. image_px: side
+    that larger images are shrunk to, as in a training of this package; None for a policy that was trained elsewhere.
     """
 
-    def __init__(self, checkpoint: LerobotCheckpoint, eyes: LerobotEyes | None = None) -> None:
+    def __init__(
+        self, checkpoint: LerobotCheckpoint, eyes: LerobotEyes | None = None, image_px: int | None = None
+    ) -> None:
         if checkpoint.policy.config.env_state_feature:
             raise ValueError("the policy takes an environment state, which observations do not have: train on cameras")
         if checkpoint.policy.base.name in EXPERTS and not checkpoint.task:
@@ -37,7 +42,7 @@ class LerobotRunner:
                 "as LerobotCheckpoint(..., task='put the part back')"
             )
         self.checkpoint = checkpoint
-        self._eyes = eyes
+        self._eyes, self._image_px = eyes, image_px
         self.policy = checkpoint.policy.eval()
         self.action_names = checkpoint.action_names
         self.condition = self.policy.options.condition
@@ -63,30 +68,32 @@ class LerobotRunner:
         """
         memory = memory_batch(readout_of(condition, self.condition))
         told = {"task": [self.checkpoint.task]} if self.checkpoint.task else {}
-        batch = self.checkpoint.preprocessor({**self._seen(observation), **memory, **told})
-        with self._looking(observation):
+        px, images = self._image_px, observation.images
+        images = images if px is None else {name: shrunk(image, px) for name, image in images.items()}
+        batch = self.checkpoint.preprocessor({**self._seen(images, observation.state), **memory, **told})
+        with self._looking(images):
             action: Tensor = self.checkpoint.postprocessor(self.policy.select_action(batch))
         return action[0].numpy().astype(np.float32)
 
-    def _looking(self, observation: ObservationLike) -> AbstractContextManager[None]:
-        """Where a memory shares the eyes, LeRobot takes their features of this observation."""
+    def _looking(self, images: Mapping[str, Image]) -> AbstractContextManager[None]:
+        """Where a memory shares the eyes, LeRobot takes their features of these images."""
         eyes = self._eyes
         if eyes is None or eyes.backbone.one_look is None:
             return nullcontext()
-        pictures = np.stack([observation.images[name] for name in eyes.cameras])
+        pictures = np.stack([images[name] for name in eyes.cameras])
         return eyes.giving(lambda: eyes.backbone.features(_pixels(pictures)[None]))
 
-    def _seen(self, observation: ObservationLike) -> dict[str, Tensor]:
-        if observation.state is None:
+    def _seen(self, images: Mapping[str, Image], state: NDArray[np.float64] | None) -> dict[str, Tensor]:
+        if state is None:
             raise ValueError("the observation has no robot state: the policy cannot act on it")
-        batch = {"observation.state": torch.from_numpy(observation.state.astype(np.float32))[None]}
+        batch = {"observation.state": torch.from_numpy(state.astype(np.float32))[None]}
         features = self.policy.config.image_features
         for name, key in camera_names(features).items():
             feature, exact = features[key], key.removeprefix(IMAGES)
-            image = observation.images.get(exact if exact in observation.images else name)
+            image = images.get(exact if exact in images else name)
             if image is None:
                 raise ValueError(
-                    f"the policy looks at {key}, the observation has the cameras {', '.join(observation.images)}: name "
+                    f"the policy looks at {key}, the observation has the cameras {', '.join(images)}: name "
                     "the cameras alike in the observation's configuration"
                 )
             if (image.shape[2], *image.shape[:2]) != tuple(feature.shape):
