@@ -100,7 +100,9 @@ class ChunkByChunk:
         self.took_ms = 0.0
 
     def reset(self) -> None:
-        # What the thread still computes belongs to no episode any more.
+        # What the thread still computes belongs to no episode any more; what waits for it would only delay the next.
+        if self._computing is not None:
+            self._computing[1].cancel()
         self._computing = None
         self._executed = False
         self._policy.reset()
