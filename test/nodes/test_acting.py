@@ -56,24 +56,51 @@ def node(domain_id: int) -> Iterator[Node]:
     rclpy.shutdown(context=context)
 
 
+def begin(acting: ChunkByChunk, tick: int) -> None:
+    condition: Any = SimpleNamespace(
+        tick=tick, tokens=NOTHING, vector=np.zeros(1, np.float32), address=NOTHING, read_weights=NOTHING
+    )
+    observation: Any = None
+    acting.begin(observation, condition)
+
+
+def computed(acting: ChunkByChunk, tick: int) -> None:
+    """Wait for what the tick awaits."""
+    deadline = time.monotonic() + WAIT_S
+    while acting.awaited(tick):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_chunks_of_ended_episodes_are_not_computed_before_those_of_the_present(node: Node) -> None:
     policy = Gated()
     acting = ChunkByChunk(policy, node, lambda: None)
     ticks = (0, 10, 20, 30)
     for tick in ticks:
         acting.reset()
-        condition: Any = SimpleNamespace(
-            tick=tick, tokens=NOTHING, vector=np.zeros(1, np.float32), address=NOTHING, read_weights=NOTHING
-        )
-        observation: Any = None
-        acting.begin(observation, condition)
+        begin(acting, tick)
         assert policy.begun.wait(WAIT_S)
     policy.gate.set()
-    deadline = time.monotonic() + WAIT_S
-    while acting.awaited(ticks[-1]):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    computed(acting, ticks[-1])
     assert policy.asked == [ticks[0], ticks[-1]], "one was being computed; of those that waited only the newest counts"
     action = acting.action(ticks[-1])
     assert action is not None and action.tolist() == [ticks[-1]]
+    acting.close()
+
+
+def test_after_an_outage_a_tick_awaits_its_chunk_and_says_so(node: Node) -> None:
+    policy = Gated()
+    acting = ChunkByChunk(policy, node, lambda: None)
+    policy.gate.set()
+    begin(acting, 0)
+    computed(acting, 0)
+    assert acting.action(0) is not None
+    policy.gate.clear()
+    begin(acting, 20)
+    assert acting.awaited(20)
+    assert acting.action(20) is None and "after an outage the next is still being computed" in acting.why_none()
+    policy.gate.set()
+    computed(acting, 20)
+    action = acting.action(20)
+    assert action is not None and action.tolist() == [20]
     acting.close()

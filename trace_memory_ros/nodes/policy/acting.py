@@ -133,8 +133,8 @@ class ChunkByChunk:
         if self.first_awaited():
             return "the episode's first chunk of actions was not computed before the next tick: no command until it is"
         return (
-            "no chunk of actions reaches this tick: they take too long to compute (act_ms); use a policy of fewer "
-            "inference steps or longer chunks"
+            "no chunk of actions reaches this tick: after an outage the next is still being computed, or they take too "
+            "long to compute (act_ms), and then use a policy of fewer inference steps or longer chunks"
         )
 
     def close(self) -> None:
