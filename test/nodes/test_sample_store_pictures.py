@@ -52,6 +52,19 @@ def test_the_store_rebuilds_the_observation() -> None:
         }
 
 
+def test_a_new_episode_s_first_images_may_be_of_another_size_before_its_first_condition_comes() -> None:
+    observer, store = Observer(CONFIG), SampleStore(CONFIG)
+    for stamp, side in ((0, 12), (100 * MS, 24)):
+        observer.reset()
+        for sink in (observer, store):
+            sink.push("a", stamp, stamp, CompressedImage(jpeg(0), "jpeg"))
+            sink.push("b", stamp, stamp, RawImage(bytes(side * side * 3), "rgb8", side, side, 3 * side, 0))
+            sink.push("joints", stamp, stamp, Live(JointPositions(["x"], [0.1])))
+        (observation,) = observer.poll(stamp)
+        assert observation.usable
+        assert store.observation(observation.tick, observation.stamp_ns, observation.input_stamps_ns).usable
+
+
 def test_compressed_images_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     data = jpeg(0)
     monkeypatch.setattr(sample_store, "KEPT_BYTES", 10 * len(data))

@@ -185,5 +185,4 @@ class Answering:
 
     def _begin_episode(self, episode: int) -> None:
         self._run.reset()
-        self._store.reset()
         self._episode, self._last_tick = episode, -1

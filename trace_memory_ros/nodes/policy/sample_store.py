@@ -33,10 +33,6 @@ class SampleStore:
         self._kept_ns = horizon_of(config) * config.period_ns
         self._streams: dict[str, OrderedDict[int, Sample]] = {stream.name: OrderedDict() for stream in config.inputs}
 
-    def reset(self) -> None:
-        """A new episode: cameras may come with another size. Samples stay, since they are found by stamp."""
-        self.reader.reset()
-
     def missing(self, stamps_ns: Mapping[str, int]) -> list[str]:
         """Streams whose sample of the given stamp has not arrived."""
         return [name for name, stamp in stamps_ns.items() if stamp not in self._streams.get(name, {})]
@@ -55,6 +51,8 @@ class SampleStore:
 
     def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
         kept = self._streams[stream]
+        # Which size images may have is memory_node's to say: of its new episode this hears after the first of them.
+        self.reader.reset()
         try:
             # Also where it is not kept: a video needs every packet.
             sample = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
