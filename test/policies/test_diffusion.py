@@ -151,6 +151,20 @@ def test_a_perfect_denoiser_has_no_loss_and_samples_the_target(prediction: str) 
     torch.testing.assert_close(policy.predict(images, state, readout), target, rtol=0, atol=1e-3)
 
 
+def test_foretold_noise_that_is_a_little_wrong_gives_no_wild_chunk() -> None:
+    policy = DiffusionPolicy(replace(CONFIG, prediction="epsilon", draws=1, noise_steps=100, inference_steps=5))
+    target = torch.linspace(-1.0, 1.0, 24).reshape(1, 8, 3)
+    alphas = policy.training_schedule.alphas_cumprod
+
+    def denoiser(noisy: torch.Tensor, step: torch.Tensor, condition: torch.Tensor) -> torch.Tensor:
+        a = alphas[step.long()][:, None, None]
+        # As a network does, it has seen no noise beyond this.
+        return ((noisy - a.sqrt() * target) / (1 - a).sqrt()).clamp(-6.0, 6.0) + 0.05 * (step[:, None, None] == 99)
+
+    policy.unet.forward = denoiser
+    assert (policy.predict(*_inputs(1)) - target).abs().max() < 0.5
+
+
 def test_it_learns_what_only_its_memory_tells() -> None:
     torch.manual_seed(0)
     policy = DiffusionPolicy(replace(CONFIG, draws=8))

@@ -19,6 +19,9 @@ from trace_memory_ros.vision.base import Features, VisualBackbone
 from trace_memory_ros.vision.config import WEIGHTLESS
 
 PREDICTIONS = ("sample", "epsilon", "v_prediction")
+WITHIN = 5.0
+"""Standard deviations that a clean chunk which follows from foretold noise is held within. The first step divides by
+the share of the clean chunk in pure noise, which is nearly 0: what the network is wrong by would be thousandfold."""
 EXECUTE_MS, LEAD_MS = 800, 100
 """How long a chunk is executed, and how long before its end the next one is begun."""
 
@@ -118,7 +121,10 @@ class DiffusionPolicy(ChunkModule):
             clip_sample=False,
         )
         self.training_schedule = DDPMScheduler(**schedule)
-        self.inference_schedule = DDIMScheduler(**schedule, set_alpha_to_one=True, timestep_spacing="trailing")
+        held = {"clip_sample": True, "clip_sample_range": WITHIN} if config.prediction == "epsilon" else {}
+        self.inference_schedule = DDIMScheduler(
+            **{**schedule, **held}, set_alpha_to_one=True, timestep_spacing="trailing"
+        )
 
     def trunk(self) -> nn.Module:
         """What both families see with."""
