@@ -205,6 +205,27 @@ def test_a_parameter_file_is_checked_and_what_it_says_in_vain_is_told(tmp_path: 
             robot(params_file=str(file))
 
 
+@pytest.mark.parametrize("section", ["policy_node", "/policy_node"])
+def test_parameters_that_a_namespace_takes_from_a_node_end_the_launch(tmp_path: Path, section: str) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text(f"{section}: {{ros__parameters: {{limits_file: limits.yaml}}}}", encoding="utf-8")
+    robot(params_file=str(file))
+    with pytest.raises(ConfigError, match=r"'/?policy_node' does not reach /cell/left/policy_node: write /\*\*/policy"):
+        robot(params_file=str(file), namespace="cell/left")
+
+
+@pytest.mark.parametrize(
+    ("section", "reaches"),
+    [("/**", True), ("/**/policy_node", True), ("/cell/*/policy_node", True), ("cell/left/policy_node", True),
+     ("/*/policy_node", False), ("/cell/right/policy_node", False)],
+)  # fmt: skip
+def test_a_section_of_another_namespace_is_told(tmp_path: Path, section: str, reaches: bool) -> None:
+    file = tmp_path / "params.yaml"
+    file.write_text(f'"{section}": {{ros__parameters: {{ramp_ms: 2000}}}}', encoding="utf-8")
+    notes = robot(params_file=str(file), namespace="/cell/left").notes
+    assert any(f"{section!r} does not count" in note for note in notes) is not reaches
+
+
 def test_a_parameter_file_goes_to_every_node_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "params.yaml").write_text("policy_node: {ros__parameters: {ramp_ms: 1000}}")

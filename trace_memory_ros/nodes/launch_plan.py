@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -97,7 +98,7 @@ def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], p
     if given["params_file"]:
         # Launch passes over a file that it does not find, and no shell expands the ~ of NAME:=~/FILE.
         path = _expanded(given["params_file"])
-        notes = check_params_file(path, known, nodes)
+        notes = check_params_file(path, known, nodes, given["namespace"])
         nodes = [replace(node, params_files=(path,)) for node in nodes]
     return LaunchPlan(tuple(nodes), (*notes, *(policy_notes(given, topics, remaps) if policy else ())))
 
@@ -234,10 +235,14 @@ def ros_arguments(name: str, namespace: str, level: str) -> list[str]:
     return ["--enclave", enclave(name, namespace), "--log-level", f"{logger}:={level}"]
 
 
-def check_params_file(path: str, known: Mapping[str, Collection[str]], nodes: Sequence[NodePlan]) -> tuple[str, ...]:
-    """What a file of parameters says in vain, since the launch arguments win; ROS itself passes over wrong names.
+def check_params_file(
+    path: str, known: Mapping[str, Collection[str]], nodes: Sequence[NodePlan], namespace: str = ""
+) -> tuple[str, ...]:
+    """What a file of parameters says in vain, since the launch arguments win, or since it is of another namespace; ROS
+    itself passes over wrong names.
 
-    Raises ConfigError for a file that cannot be read, and for a section or parameter of no node.
+    Raises ConfigError for a file that cannot be read, for a section or parameter of no node, and for a section that
+    names a node of this launch without the namespace that it runs in.
     """
     try:
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -245,7 +250,10 @@ def check_params_file(path: str, known: Mapping[str, Collection[str]], nodes: Se
         raise ConfigError(f"params_file = {path}: cannot be read: {error}; correct the path or the file") from error
     notes = []
     for section, values in _sections(data, path):
-        meant = [node for node in nodes if _matches(section, node.name)]
+        named = [node for node in nodes if _matches(section, node.name)]
+        meant = [node for node in named if _reaches(section, absolute(node.name, namespace))]
+        if named and not meant:
+            notes.append(_missed(path, section, absolute(named[0].name, namespace)))
         others = [name for name in known if _matches(section, name)]
         if not others:
             raise ConfigError(f"{path}: section {section!r} is of no node of this package; {nearest(section, known)}")
@@ -274,6 +282,21 @@ def _sections(data: object, path: str, prefix: str = "") -> list[tuple[str, Mapp
         else:
             found += _sections(value, path, f"{prefix}/{key}" if prefix else str(key))
     return found
+
+
+def _missed(path: str, section: str, node: str) -> str:
+    """That a section is of another namespace than `node`. Raises ConfigError where it names none: it was meant."""
+    if "/" not in section.strip("/"):
+        last = section.strip("/")
+        raise ConfigError(f"{path}: section {section!r} does not reach {node}: write /**/{last}, or {node}")
+    return f"{path}: section {section!r} does not count: this launch starts {node}"
+
+
+def _reaches(section: str, node: str) -> bool:
+    """Whether ROS gives a section's parameters to a node of that whole name: * is one word of it, ** any number."""
+    words = (word for word in section.split("/") if word)
+    pattern = "".join(r"(/\w+)*" if word == "**" else "/" + re.escape(word).replace(r"\*", r"\w+") for word in words)
+    return re.fullmatch(pattern, node) is not None
 
 
 def _matches(section: str, node: str) -> bool:
