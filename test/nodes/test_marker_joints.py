@@ -70,6 +70,21 @@ def test_each_topic_of_a_robot_is_a_curve_of_its_own():
     assert moving.fault == "left/joint_states: joint_2 is missing"
 
 
+def test_joints_of_a_checkpoint_that_no_curve_asks_for_are_not_missed():
+    sources = (JointSource("arm", TOPIC, ("arm_1", "arm_2", "lift")), JointSource("head", "head/state", ("pan",)))
+    moving = JointDistances(sources, {"arm": "arm_*"})
+    assert moving.topics == (TOPIC,)
+    for reached in (0.0, 3.0):
+        moving.take(TOPIC, JointState(name=["arm_1", "arm_2", "lift"], position=[reached, 0.0, reached]))
+        assert moving.fault == ""
+    assert moving.distances() == {"arm": 3.0}
+    moving.take(TOPIC, JointState(name=["arm_1", "lift"], position=[0.0, 0.0]))
+    assert moving.fault == "joint_states: arm_2 is missing"
+    wrong = JointDistances(sources, {"arm": "harm_*"})
+    wrong.take(TOPIC, JointState(name=["arm_1", "arm_2", "lift"], position=[0.0, 0.0, 0.0]))
+    assert wrong.fault == "joint_states: no joint is called harm_*"
+
+
 def test_what_to_listen_to_is_what_the_checkpoint_selects():
     robot = RecordingConfig.load("config/robots/two_arms_wrench.yaml").observation
     assert [(one.name, one.topic, len(one.joints)) for one in sources_of(robot)] == [

@@ -50,8 +50,10 @@ class JointDistances:
     """
 
     def __init__(self, sources: Iterable[JointSource] = ANY_ROBOT, groups: Mapping[str, str] | None = None) -> None:
-        self._sources = {source.topic: source for source in sources}
         self._groups = dict(groups or {})
+        every = {source.topic: source for source in sources}
+        # A topic whose joints nobody asked for is neither heard nor missed, unless the patterns fit none at all.
+        self._sources = {topic: one for topic, one in every.items() if not one.joints or self._asked(one)} or every
         self._held: dict[str, dict[str, float]] = {}
         self._start: dict[str, dict[str, float]] = {}
         self._faults = {topic: f"{topic}: no message yet" for topic in self._sources}
@@ -86,7 +88,7 @@ class JointDistances:
             return f"{topic}: {len(message.name)} names but {len(message.position)} positions"
         found = self._wanted(topic, message)
         bad = sorted(name for name, value in found.items() if not math.isfinite(value))
-        missing = sorted({*self._start.get(topic, ()), *self._sources[topic].joints} - set(found))
+        missing = sorted({*self._start.get(topic, ()), *self._asked(self._sources[topic])} - set(found))
         if bad:
             return f"{topic}: {bad[0]} is {found[bad[0]]}"
         if missing:
@@ -97,6 +99,9 @@ class JointDistances:
         joints = self._sources[topic].joints
         positions = zip(message.name, message.position, strict=False)
         return {name: float(x) for name, x in positions if (not joints or name in joints) and self._grouped(name)}
+
+    def _asked(self, source: JointSource) -> list[str]:
+        return [joint for joint in source.joints if self._grouped(joint)]
 
     def _grouped(self, name: str) -> bool:
         return not self._groups or any(fnmatchcase(name, pattern) for pattern in self._groups.values())
