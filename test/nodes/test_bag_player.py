@@ -199,6 +199,13 @@ def test_names_without_a_slash_are_renamed_as_they_are_played() -> None:
     assert options.remap == {"/player/image": "/renamed"}
 
 
+def test_topics_and_names_may_be_given_one_by_one() -> None:
+    words = ("--topics", "image", "--topics", "joints", "--remap", "image:=/a", "--remap", "joints:=/b")
+    _, options = player.parse(["bag", *words])
+    assert options.topics == ("/image", "/joints")
+    assert options.remap == {"/image": "/a", "/joints": "/b"}
+
+
 def test_a_player_that_waits_for_listeners_ends_when_it_is_interrupted(bag: Path, client: NodeClient) -> None:
     process = start(bag, "--topics", "/player/image", "--wait-s", "600")
     assert client.spin_until(lambda: client.node.count_publishers("/player/image") > 0, PATIENCE_S)

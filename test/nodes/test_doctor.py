@@ -16,6 +16,7 @@ from fixtures import tiny_checkpoint
 from nodes.robot import CAMERAS, CONFIG, Robot, picture, posture
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
+from trace_memory_ros.cli.main import parser
 from trace_memory_ros.nodes.doctor.heard import Endpoint, Seen, TopicSeen
 from trace_memory_ros.nodes.doctor.judge import Row, judged, table
 from trace_memory_ros.nodes.memory.findings import Level
@@ -250,6 +251,11 @@ def test_rules_that_ros_refuses_are_named_and_others_raise_no_warning(
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr and "deprecated" not in ended.stdout + ended.stderr
     assert re.search(said, ended.stderr), ended.stderr
+
+
+def test_topics_may_be_renamed_one_by_one_as_the_remedies_say_it() -> None:
+    words = ("doctor", "CHECKPOINT", "--remap", "a:=/x", "--remap", "b:=/y", "c:=/z")
+    assert parser().parse_args(words).remap == ["a:=/x", "b:=/y", "c:=/z"]
 
 
 def consult(robot: Robot, domain_id: int, checkpoint: Path, broken: bool) -> tuple[int, str]:

@@ -11,7 +11,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("checkpoint", help="checkpoint folder, or the name of a shipped one")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to listen (default: 5)")
     parser.add_argument("--namespace", default="", help="namespace that the nodes would run in")
-    parser.add_argument("--remap", nargs="+", default=(), metavar="OLD:=NEW", help="topics, renamed as for the nodes")
+    parser.add_argument(
+        "--remap", nargs="+", action="extend", default=[], metavar="OLD:=NEW", help="topics, renamed as for the nodes"
+    )
     parser.add_argument("--streams", default="", help="topics by the checkpoint's names, as robot.launch.py takes them")
     parser.add_argument(
         "--reliability", choices=("best_effort", "reliable"), default="best_effort", help="the nodes' parameter"

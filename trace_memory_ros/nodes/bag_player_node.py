@@ -178,8 +178,10 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
     parser.add_argument("--rate", type=float, default=1.0, help="bag seconds per second; 0: as fast as it goes")
     parser.add_argument("--checkpoint", default="", help="play what the memory of this checkpoint observes")
     parser.add_argument("--namespace", default="", help="namespace of that memory's topics (default: none)")
-    parser.add_argument("--topics", nargs="+", default=(), help="topics to play, or to play besides")
-    parser.add_argument("--remap", nargs="+", default=(), metavar="OLD:=NEW", help="publish OLD under the name NEW")
+    parser.add_argument("--topics", nargs="+", action="extend", default=[], help="topics to play, or to play besides")
+    parser.add_argument(
+        "--remap", nargs="+", action="extend", default=[], metavar="OLD:=NEW", help="publish OLD under the name NEW"
+    )
     parser.add_argument("--wait-s", type=float, default=0.0, help="wait at most so long for listeners to every topic")
     parser.add_argument("--loop", action="store_true", help="begin again at the end")
     parsed = parser.parse_args(arguments)
