@@ -328,6 +328,22 @@ def test_wrong_options_are_one_line(
     assert reason in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [("nowhere", "nowhere/config.yaml cannot be read"), ("weights/origin_trace_diffusion", "is of family 'diffusion'")],
+)
+@pytest.mark.parametrize("source", ["bags", "task"])
+def test_a_policy_to_start_from_is_opened_before_anything_is_done(
+    tmp_path: Path, source: str, start: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bags").mkdir()
+    config_file(tmp_path, recording())
+    words = arguments(tmp_path) if source == "bags" else ["train", "colour", "--out", str(tmp_path / "out")]
+    assert main([*words, "--policy-from", start, "--demos", str(tmp_path / "demos")]) == 1
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "demos").exists() and not (tmp_path / "out").exists()
+
+
 def test_bags_need_a_configuration_and_must_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", str(tmp_path)]) == 1
     assert "need --config" in capsys.readouterr().err

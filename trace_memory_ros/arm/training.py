@@ -12,7 +12,7 @@ from trace_memory_ros.arm.demonstrations import collect_splits
 from trace_memory_ros.arm.design import arm_defaults, checkpoint_name, design_of, of_memory
 from trace_memory_ros.learning.build import Pairs, prepare, with_features
 from trace_memory_ros.learning.decisions.candidates import Selection
-from trace_memory_ros.learning.fit import claim_folder, fit_shown
+from trace_memory_ros.learning.fit import check_start, claim_folder, fit_shown
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.console import bar, command, console, say
 from trace_memory_ros.learning.report.page import write_page
@@ -27,6 +27,7 @@ def train(args: argparse.Namespace, task: str, given: Mapping[str, Any]) -> dict
     asked = resolve(arm_defaults(task, given), {**given, "task": task})
     # What is seen does not depend on the memory.
     seen = design_of(of_memory(asked, asked.memory.candidates[0])).observation
+    check_start(asked)
     name = checkpoint_name(task, asked.memory.name, asked.policy.family)
     folder: Path = args.out or Path("out/train") / f"{name}_{asked.seed}"
     selected = None

@@ -25,7 +25,7 @@ from trace_memory_ros.learning.data.unexplained import LEAST_MS
 from trace_memory_ros.learning.decisions.by_heart import probe_address, warnings
 from trace_memory_ros.learning.decisions.candidates import Candidate, Selection, Trial
 from trace_memory_ros.learning.decisions.cross_validation import KEPT, CrossValidation
-from trace_memory_ros.learning.fit import Fitted, claim_folder, fit_shown
+from trace_memory_ros.learning.fit import Fitted, check_start, claim_folder, fit_shown
 from trace_memory_ros.learning.lerobot.layout import described
 from trace_memory_ros.learning.lerobot.source import folder_of, is_dataset
 from trace_memory_ros.learning.report.console import bar, command, console, say
@@ -81,10 +81,14 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
 
 
 def _check_names(asked: RunConfig) -> None:
-    """Refuse a policy or memory that nobody brings, or of other options, before anything is decoded or trained."""
+    """Refuse a policy or memory that nobody brings, or of other options, before anything is decoded or trained.
+
+    So is a checkpoint refused from which the policy cannot start.
+    """
     families.family(asked.policy.family).check_options(asked.policy.options)
     for name in asked.memory.candidates:
         small_memory(name, of_memory(asked, name).memory.options)
+    check_start(asked)
 
 
 def _fold(args: argparse.Namespace, plans: Plans, folder: Path) -> CrossValidation | None:

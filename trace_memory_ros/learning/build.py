@@ -246,17 +246,22 @@ def _check_sizes(options: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
             raise ConfigError(f"policy.options.{name} = {given}, this training has {needed}: change {where} instead")
 
 
+def check_family(checkpoint: Checkpoint, family: str) -> None:
+    """Raise ValueError where a policy of `family` cannot start from the checkpoint's."""
+    if checkpoint.policy.family != family:
+        raise ValueError(
+            f"the policy in {checkpoint.folder} is of family {checkpoint.policy.family!r}, this run's of {family!r}: "
+            "start from a checkpoint of the same family, or train that family (--policy)"
+        )
+
+
 def adopt_policy(agent: Agent, checkpoint: Checkpoint) -> None:
     """Start the policy from another checkpoint's, all but the adapter, which fits that checkpoint's memory alone.
 
     Where that one had no memory, the adapter begins close to what its policy is used to. Raises ValueError when the two
     policies differ in anything else, naming it.
     """
-    if checkpoint.policy.family != agent.policy.family:
-        raise ValueError(
-            f"the policy in {checkpoint.folder} is of family {checkpoint.policy.family!r}, this run's of "
-            f"{agent.policy.family!r}: start from a checkpoint of the same family, or train that family (--policy)"
-        )
+    check_family(checkpoint, agent.policy.family)
     seen_by = BackboneConfig.from_dict(checkpoint.policy.options.get("backbone", SMALL))
     ours_by = getattr(agent.policy.config, "backbone", seen_by)
     if (seen_by.frozen or ours_by.frozen) and seen_by != ours_by:

@@ -191,6 +191,15 @@ def claim_folder(folder: Path, resume: bool) -> None:
         outputs.claim(folder, "trace-memory train")
 
 
+def check_start(config: RunConfig) -> None:
+    """Open the checkpoint that the policy is to start from, before memories are tried or demonstrations rendered.
+
+    Raises CheckpointError, and ValueError for a policy of another family.
+    """
+    if config.policy.start:
+        build.check_family(load(config.policy.start), config.policy.family)
+
+
 def fit_shown(
     config: RunConfig,
     design: Design,
