@@ -319,6 +319,9 @@ def test_training_from_bags_loads_no_simulator(folder: Path) -> None:
         (["--set", "recipe.steps=many"], "recipe.steps = 'many': must be an integer"),
         (["--set", "memory"], "write KEY=VALUE"),
         (["--recipe", "nowhere.yaml"], "nowhere.yaml cannot be read"),
+        (["--recipe", "weights/origin_none/model.safetensors"], "model.safetensors cannot be read as a run's"),
+        (["--threads", "0"], "--threads is 0: give at least 1"),
+        (["--split-seed", "-1"], "bags.split_seed = -1: must be an integer, at least 0"),
     ],
 )
 def test_wrong_options_are_one_line(

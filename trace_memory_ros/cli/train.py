@@ -124,6 +124,8 @@ def run(args: argparse.Namespace) -> int:
             f"{(absent or simulated)[0]!r}: give folders of bags, {DATASET}FOLDER for a LeRobotDataset, or one of the "
             f"tasks {', '.join(TASKS)}"
         )
+    if args.threads < 1:
+        raise ValueError(f"--threads is {args.threads}: give at least 1")
     import torch
 
     from trace_memory_ros.learning.engine.hardware import Hardware

@@ -117,6 +117,7 @@ class BagsSection:
     decisions: str = AUTO
 
     def __post_init__(self) -> None:
+        require_int(self.split_seed, "bags.split_seed", 0)
         check_spread(self.least_spread, "bags.least_spread")
         if self.decisions not in DECISIONS:
             raise ConfigError(f"bags.decisions is {self.decisions!r}: use {', '.join(DECISIONS)}")
@@ -219,7 +220,7 @@ def read_file(path: Path) -> Values:
     """The values of a configuration file. Raises ConfigError where it is no YAML mapping."""
     try:
         data = _with_numbers(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read as a run's configuration: {error}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds {type(data).__name__}: give a mapping, as {FILE} beside a checkpoint is one")
