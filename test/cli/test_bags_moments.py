@@ -32,6 +32,14 @@ def test_a_verdict_a_page_and_annotations_are_left(tmp_path: Path, capsys: pytes
     assert "was edited" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("file", ["/tmp/found.yaml", "../found.yaml"])
+def test_one_file_for_the_annotations_of_all_bags_is_refused(
+    tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(tmp_path, "--annotate", file)) == 1
+    assert f"--annotate {file}: every bag would write the same file" in capsys.readouterr().err
+
+
 def test_too_few_episodes_are_refused_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_bags(tmp_path / "bags", 1, recording())
     config_file(tmp_path, recording())

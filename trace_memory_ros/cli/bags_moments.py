@@ -48,7 +48,7 @@ def moments(args: argparse.Namespace) -> int:
     from trace_memory_ros.moments.find import Search, find
     from trace_memory_ros.moments.page import write_page
 
-    _refuse_datasets(args)
+    _check_annotate(args)
     recording, search = RecordingConfig.load(args.config), Search(alarm=args.alarm)
     out: Path = args.out or Path("out/moments") / args.bags[0].resolve().name
     outputs.claim(out, COMMAND)
@@ -71,10 +71,16 @@ def moments(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_datasets(args: argparse.Namespace) -> None:
-    """Raises ValueError where annotations are asked for of what can't have them beside it."""
+def _check_annotate(args: argparse.Namespace) -> None:
+    """Raises ValueError where annotations are asked for in one place for all, or of what can't have them beside it."""
     from trace_memory_ros.learning.lerobot.source import is_dataset
 
+    file = Path(args.annotate or "")
+    if file.is_absolute() or ".." in file.parts:
+        raise ValueError(
+            f"--annotate {file}: every bag would write the same file; give a name alone, such as branches.yaml, "
+            "which each bag gets in its own folder"
+        )
     datasets = [str(bag) for bag in args.bags if is_dataset(bag)]
     if args.annotate is not None and datasets:
         raise ValueError(
