@@ -109,7 +109,7 @@ def test_seeds_judge_the_same_decisions_and_folds_count_where_none_are_held_out(
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"memories": ["gru"]}, "source"),
+        ({"memories": ["none"]}, "source is empty: give at least one"),
         ({"source": ["b"], "seeds": []}, "seeds is empty"),
         ({"source": ["b"], "recipe": {}}, "unknown key 'recipe'"),
         ({"source": ["b"], "recipes": {"fast": 3}}, "recipes.fast = 3"),

@@ -33,7 +33,7 @@ class SweepConfig:
     recipes: by name, values that a row has besides. All memories are trained by all recipes with all seeds.
     """
 
-    source: tuple[str, ...]
+    source: tuple[str, ...] = ()
     memories: tuple[str, ...] = ("trace",)
     seeds: tuple[int, ...] = (0, 1, 2)
     recipes: Mapping[str, Any] = field(default_factory=lambda: {USUAL: {}})
