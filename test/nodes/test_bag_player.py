@@ -188,8 +188,9 @@ def test_what_cannot_be_played_is_said(bag: Path, tmp_path: Path) -> None:
 def test_bad_options_are_refused() -> None:
     with pytest.raises(ValueError, match="rate = -1"):
         player.PlayOptions(rate=-1.0)
-    with pytest.raises(SystemExit):
-        player.parse(["bag", "--remap", "a:b"])
+    for rule in ("a:b", "a:=", "a:=two words"):
+        with pytest.raises(SystemExit):
+            player.parse(["bag", "--remap", rule])
     assert player.parse(["bag", "--rate", "0"])[1].rate == 0
 
 

@@ -27,6 +27,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.types import of_another_version
 from trace_memory_ros.nodes import parent
 from trace_memory_ros.nodes.played_topics import absolute, lost_in_play, sensor_topics
+from trace_memory_ros.nodes.robot_topics import TOPIC
 
 IMAGE_DEPTH, DEPTH = 50, 1000
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
@@ -187,9 +188,9 @@ def parse(arguments: Sequence[str]) -> tuple[Path, PlayOptions]:
     parsed = parser.parse_args(arguments)
     rules = (rule.split(":=", 1) for rule in parsed.remap if ":=" in rule)
     remap = {absolute(old): new for old, new in rules}
-    wrong = [rule for rule in parsed.remap if ":=" not in rule]
+    wrong = [rule for rule in parsed.remap if not TOPIC.fullmatch(rule.partition(":=")[2])]
     if wrong:
-        parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW")
+        parser.error(f"--remap {' '.join(wrong)}: write OLD:=NEW, both as topics")
     observed = sensor_topics(parsed.checkpoint, parsed.namespace) if parsed.checkpoint else ()
     topics = tuple(dict.fromkeys((*observed, *(absolute(topic) for topic in parsed.topics))))
     warning = lost_in_play(parsed.checkpoint) if parsed.checkpoint else ""
