@@ -20,9 +20,9 @@ setup:  ## system packages, .venv and pinned Python packages (PYTHON=... picks t
 build: setup  ## messages and package, by colcon
 	@scripts/build.sh
 
-test: build  ## the whole suite, four tests at a time (PYTEST="-n 0 -k name" passes options on; -n 0: in one process)
+test: build  ## the whole suite, three tests at a time (PYTEST="-n 0 -k name" passes options on; -n 0: in one process)
 	@# Hundreds of processes would compile everything anew where no bytecode is kept.
-	@env -u PYTHONDONTWRITEBYTECODE scripts/run.sh python -m pytest -n 4 $(PYTEST)
+	@env -u PYTHONDONTWRITEBYTECODE scripts/run.sh python -m pytest -n 3 $(PYTEST)
 
 lint: build  ## ruff, mypy and the import table
 	@scripts/lint.sh
