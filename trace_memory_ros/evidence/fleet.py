@@ -282,20 +282,25 @@ def _keys(
 def source_digest() -> str:
     """Hash of the source that results depend on: cached ones are of the very code that would make them again."""
     root = Path(trace_memory_ros.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(file for room in SOURCE_ROOMS for file in (root / room).rglob("*.py")):
-        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return _digest_of((room, root / room) for room in SOURCE_ROOMS)
 
 
 def brought_digest(packages: Iterable[str]) -> str:
     """Hash of the source of the importable `packages` that bring a memory, its eyes or a policy."""
-    digest = hashlib.sha256()
+    found = []
     for package in sorted(packages):
         module = sys.modules[package]
-        folders = [Path(folder) for folder in getattr(module, "__path__", ())]
-        alone = getattr(module, "__file__", None)
-        files = [file for folder in folders for file in folder.rglob("*.py")]
-        for file in sorted(files or ([Path(alone)] if alone else [])):
-            digest.update(f"{package}\0{file.name}\0".encode() + file.read_bytes() + b"\0")
+        # One module alone has no folder, and one without a file, as typed in, has no source.
+        places = getattr(module, "__path__", None) or filter(None, [getattr(module, "__file__", None)])
+        found += [(package, Path(place)) for place in places]
+    return _digest_of(found)
+
+
+def _digest_of(sources: Iterable[tuple[str, Path]]) -> str:
+    """Hash of all Python files under named places, or of the file that one is, and of what they are called there."""
+    digest = hashlib.sha256()
+    for name, place in sources:
+        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            called = f"{name}\0{file.relative_to(place).as_posix()}\0"
+            digest.update(called.encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()
