@@ -70,16 +70,16 @@ class Deferred:
 class SampleReader:
     """Turns what messages hold into what streams hold: policy images, and the numbers that streams select.
 
-    A camera keeps the size of its first image until `reset`.
+    A camera keeps the size of its first image until `reset`; not so without `one_size`, where somebody else judges it.
 
     Compressed images are checked by header and end at once, and unpacked on demand. defer: so are raw images, with the
     same results. For bags, where images lie still; a live node would keep every waiting one in memory. What an image
     came in must stay as it is until then.
     """
 
-    def __init__(self, config: ObservationConfig, defer: bool = False) -> None:
+    def __init__(self, config: ObservationConfig, defer: bool = False, one_size: bool = True) -> None:
         self.config = config
-        self._defer = defer
+        self._defer, self._one_size = defer, one_size
         self._readers = {stream.name: stream.reader() for stream in config.streams}
         self._places = {s.name: _places(config, s) for s in config.streams}
         self._views = {camera.name: (config.px_of(camera.name), camera.crop) for camera in config.cameras}
@@ -162,7 +162,7 @@ class SampleReader:
 
     def _check_size(self, camera: str, size: tuple[int, int]) -> None:
         first = self._sizes.setdefault(camera, size)
-        if size != first:
+        if self._one_size and size != first:
             raise InputError(
                 f"image size changed from {first[1]}x{first[0]} to {size[1]}x{size[0]}: restore the camera's mode, or "
                 "reset the episode to accept the new size"

@@ -29,7 +29,8 @@ class SampleStore:
     """
 
     def __init__(self, config: ObservationConfig) -> None:
-        self.reader = SampleReader(config)
+        # Which size images may have is memory_node's to say: of its new episode this hears after the first of them.
+        self.reader = SampleReader(config, one_size=False)
         self._kept_ns = horizon_of(config) * config.period_ns
         self._streams: dict[str, OrderedDict[int, Sample]] = {stream.name: OrderedDict() for stream in config.inputs}
 
@@ -51,8 +52,6 @@ class SampleStore:
 
     def push(self, stream: str, stamp_ns: int, arrival_ns: int, content: Content) -> Verdict:
         kept = self._streams[stream]
-        # Which size images may have is memory_node's to say: of its new episode this hears after the first of them.
-        self.reader.reset()
         try:
             # Also where it is not kept: a video needs every packet.
             sample = Sample(stamp_ns, self.reader.read(stream, content), arrival_ns)
