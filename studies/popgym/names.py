@@ -38,8 +38,3 @@ def kind(task: str) -> str:
         if task in ALL and task.endswith(level):
             return task.removesuffix(level)
     raise ValueError(f"{task!r} is no environment of POPGym: choose from {', '.join(ALL)}")
-
-
-def family_of(task: str) -> str:
-    """The family of a task."""
-    return next(family for family, tasks in TASKS.items() if task in tasks)
