@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from trace_memory_ros.bags.faults import BagFault
+from trace_memory_ros.bags.split import why_apart
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.bags.storage import absolute
 from trace_memory_ros.files.bounded_yaml import LOADER, check_depth
@@ -174,7 +175,7 @@ def _bags_below(folder: Path) -> list[Path]:
         return [folder]
     beside = {stem(entry) for entry in entries if entry in files or entry in bags}
     bags += [entry for entry in entries if entry.suffix == ROS1 and entry.is_file() and entry.stem not in beside]
-    if files and len({_series(path) for path in files}) == 1:
+    if files and len({_series(path) for path in files}) == 1 and not _why_apart(folder, files):
         return [folder, *bags]
     return [*_one_form(files), *bags]
 
@@ -214,6 +215,14 @@ def _part(path: Path) -> tuple[str, int]:
 
 
 def _without_metadata(bag: Path, present: list[Path]) -> BagLayout:
+    _refuse_several(bag, present)
+    if reason := _why_apart(bag, present):
+        what = f"holds {len(_one_form(present))} files {reason}, and no {METADATA}"
+        raise BagFault(bag, what, "folder", "give one of the files: each is a bag")
+    return _parts(bag, present)
+
+
+def _refuse_several(bag: Path, present: list[Path]) -> None:
     series = {_series(path) for path in present}
     if len(series) > 1:
         raise BagFault(
@@ -222,6 +231,20 @@ def _without_metadata(bag: Path, present: list[Path]) -> BagLayout:
             "folder",
             "put each bag into a folder of its own",
         )
+
+
+def _why_apart(folder: Path, files: list[Path]) -> str:
+    """What tells that numbered files are bags of their own; empty for parts of one.
+
+    `ros2 bag record` gives its parts the name of their folder.
+    """
+    chosen = _one_form(files)
+    recorded_as_one = len(chosen) == 1 or _series(chosen[0]) == folder.resolve().name
+    return "" if recorded_as_one else why_apart(chosen)
+
+
+def _parts(bag: Path, present: list[Path]) -> BagLayout:
+    """All files as parts of one bag, in the order of their numbers."""
     fault = BagFault(bag, "is missing: nothing tells whether files or messages were lost", METADATA, REINDEX)
     files, faults = _untwinned(bag, sorted(present, key=_part))
     return BagLayout(bag, files, None, [fault, *faults])
@@ -294,7 +317,8 @@ def plain_yaml(text: str) -> Any:
 
 def _checked(layout: BagLayout) -> BagLayout:
     """Without usable metadata the files must at least be of one bag."""
-    return BagLayout(layout.bag, _without_metadata(layout.bag, layout.files).files, None, layout.faults)
+    _refuse_several(layout.bag, layout.files)
+    return BagLayout(layout.bag, _parts(layout.bag, layout.files).files, None, layout.faults)
 
 
 def _matched(layout: BagLayout, listed: list[str], counts: dict[str, int], information: Any) -> BagLayout:
