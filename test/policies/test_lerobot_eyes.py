@@ -177,6 +177,24 @@ def test_a_policy_of_lerobots_folder_is_begun_from(tmp_path: Path) -> None:
         families.family("lerobot").build({**_sizes(plan), **begun.policy_options, "chunk": 7})
 
 
+def test_a_policy_of_wide_pictures_is_begun_from(tmp_path: Path) -> None:
+    plan, demos = seen_at(40, ticks=8, policy="lerobot", policy_options={"lerobot": SMALL["act"]})
+    first = families.family("lerobot").build({**_sizes(plan), **plan.policy_options})
+    for feature in first.policy.base.config.image_features.values():
+        feature.shape = (3, 30, 40)
+    for part in (first.policy.base, first.checkpoint.preprocessor, first.checkpoint.postprocessor):
+        part.save_pretrained(tmp_path / "base")
+    begun = replace(plan, policy_options={"base": str(tmp_path / "base")})
+    agent, builder = trained(begun, demos, tmp_path / "trained")
+    seen: list[torch.Size] = []
+    backbone = agent.policy.policy.base.model.backbone
+    backbone.register_forward_pre_hook(lambda _, args: seen.append(args[0].shape[-2:]))
+    assert_live_is_training(agent, builder, tmp_path / "trained")
+    assert set(seen) == {(30, 40)}
+    with pytest.raises(ValueError, match=r"image_px for \(3, 30, 40\).* \[40\], this training \[48\]"):
+        families.family("lerobot").build({**_sizes(plan), **begun.policy_options, "image_px": 48})
+
+
 def test_a_backbone_per_camera_is_trained_beside_a_memorys_own_eyes(tmp_path: Path) -> None:
     apart = {**SMALL["diffusion"], "use_separate_rgb_encoder_per_camera": True}
     plan, demos = seen_at(40, ticks=8, policy="lerobot", policy_options={"type": "diffusion", "lerobot": apart})

@@ -17,6 +17,7 @@ from trace_memory_ros.policies.lerobot.config import LerobotConfig
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes, networks_of
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint
 from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.policies.lerobot.pictures import fitted
 from trace_memory_ros.policies.lerobot.policy import MemoryOptions, MemoryPolicy, memory_batch
 from trace_memory_ros.policies.module import ChunkConfig, ChunkModule
 from trace_memory_ros.vision.base import Features
@@ -127,8 +128,9 @@ class LerobotChunks(ChunkModule):
             # LeRobot wants pictures, which it then asks for the features of.
             blank = images.tokens.new_zeros(1).expand(count, 3, self.config.image_px, self.config.image_px)
             return {f"observation.images.{name}": blank for name in self.config.cameras}
-        if self.policy.config.image_features:
-            return {f"observation.images.{name}": images[:, c] for c, name in enumerate(self.config.cameras)}
+        if features := self.policy.config.image_features:
+            keys = [f"observation.images.{name}" for name in self.config.cameras]
+            return {key: fitted(images[:, c], features[key].shape) for c, key in enumerate(keys)}
         small = functional.adaptive_avg_pool2d(images.flatten(0, 1), ENVIRONMENT_PX)
         return {"observation.environment_state": small.reshape(count, -1) * 2.0 - 1.0}
 

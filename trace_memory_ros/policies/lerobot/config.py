@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trace_memory_ros.policies.lerobot import processors
 from trace_memory_ros.policies.lerobot.install import lerobot
+from trace_memory_ros.policies.lerobot.pictures import side_for
 from trace_memory_ros.policies.module import ChunkConfig
 from trace_memory_ros.vision.config import BackboneConfig
 from trace_memory_ros.vision.pretrained import IMAGENET
@@ -97,13 +98,14 @@ def plain_of(made: Any) -> dict[str, Any]:
 
 def check(config: LerobotConfig, made: Any) -> None:
     """Raise ValueError naming what of LeRobot's configuration does not fit the training."""
-    side = config.image_px
-    images = {f"observation.images.{name}": (3, side, side) for name in config.cameras}
+    shapes = {key: tuple(one.shape) for key, one in sorted(made.image_features.items())}
+    cameras = sorted(f"observation.images.{name}" for name in config.cameras)
     wanted = {
         "type": (made.type, config.type),
-        "images": (
-            {key: tuple(one.shape) for key, one in sorted(made.image_features.items())},
-            dict(sorted(images.items())),
+        "images": (list(shapes), cameras),
+        f"image_px for {', '.join(map(str, shapes.values()))}": (
+            sorted({side_for(shape) for shape in shapes.values()} or {config.image_px}),
+            [config.image_px],
         ),
         "numbers of the state": (made.robot_state_feature and made.robot_state_feature.shape[0], config.state),
         "numbers of an action": (made.action_feature and made.action_feature.shape[0], len(config.action_names)),

@@ -16,6 +16,7 @@ from trace_memory_ros.policies.base import ConditionLike, ObservationLike
 from trace_memory_ros.policies.lerobot.eyes import LerobotEyes
 from trace_memory_ros.policies.lerobot.files import LerobotCheckpoint, load
 from trace_memory_ros.policies.lerobot.names import IMAGES, camera_names
+from trace_memory_ros.policies.lerobot.pictures import fitted, side_for
 from trace_memory_ros.policies.lerobot.policy import memory_batch
 from trace_memory_ros.policies.lerobot.prefix import EXPERTS
 from trace_memory_ros.policies.runner import readout_of
@@ -96,12 +97,13 @@ class LerobotRunner:
                     f"the policy looks at {key}, the observation has the cameras {', '.join(images)}: name "
                     "the cameras alike in the observation's configuration"
                 )
-            if (image.shape[2], *image.shape[:2]) != tuple(feature.shape):
+            side = side_for(feature.shape)
+            if image.shape != (side, side, 3):
                 raise ValueError(
                     f"{key}: the policy takes {tuple(feature.shape)}, the observation's image is {image.shape}: set "
-                    "the observation's image size to the policy's"
+                    f"the observation's image_px to {side}"
                 )
-            batch[key] = _pixels(image)[None]
+            batch[key] = fitted(_pixels(image)[None], feature.shape)
         return batch
 
 
