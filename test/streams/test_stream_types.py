@@ -200,6 +200,18 @@ def test_a_pose_without_orientation_is_no_pose() -> None:
         kind.reader(["position.x"]).live(as_message(nothing))
 
 
+@pytest.mark.parametrize("orientation", [0.0, 0.01, np.nan])
+def test_a_sensor_of_positions_alone_is_read(orientation: float) -> None:
+    kind = registry.stream_type("geometry_msgs/msg/PoseStamped")
+    position = dict(zip("xyz", (0.1, 0.2, 0.3), strict=True))
+    seen = as_message({"pose": {"position": position, "orientation": dict.fromkeys("xyzw", orientation)}})
+    fields = [one.field.name for one in selected(kind, ["position"], "x")]
+    assert kind.reader(fields).live(seen).tolist() == [0.1, 0.2, 0.3]
+    fields = [one.field.name for one in selected(kind, ["rotation"], "x")]
+    with pytest.raises(ReadError, match="is not finite: check the sensor or its driver, or select `position` alone"):
+        kind.reader(fields).live(seen)
+
+
 def imu(**changes: Any) -> Any:
     """An Imu that stands still and knows everything, but for what is changed."""
     axes, known = {"x": 0.0, "y": 0.0, "z": 9.8}, [0.1, *[0.0] * 8]

@@ -13,7 +13,13 @@ FIELDS = (*vectors(("position", "m", True)), *rotation.FIELDS)
 
 
 def with_columns(numbers: Values) -> Values:
-    """Position `(3,)` and quaternion `(4,)` to position and rotation columns `(9,)`. Raises ReadError."""
+    """Position `(3,)` and quaternion `(4,)` to position and rotation columns `(9,)`.
+
+    A sensor of positions alone sends no rotation: its columns are NaN. Raises ReadError for zeros only, which drivers
+    send before they know a pose.
+    """
+    if numbers.any() and not rotation.is_one(numbers[3:]):
+        return np.concatenate([numbers[:3], np.full(len(rotation.FIELDS), np.nan)])
     return np.concatenate([numbers[:3], rotation.columns_of(numbers[3:])])
 
 
@@ -31,4 +37,5 @@ POSE_STAMPED = DoublesCommand(
     with_columns,
     ("position", "rotation"),
     with_quaternion,
+    remedy="check the sensor or its driver, or select `position` alone: its orientation may be no rotation",
 )
