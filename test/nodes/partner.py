@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from nodes.robot import CAMERAS, Robot, picture, posture
@@ -81,11 +83,15 @@ class Partner:
         self.robot.wait(found, f"a command for {stamp_ns}")
         return found()[0]
 
+    def health(self) -> Sequence[Any]:
+        """The entries of the node's newest status in /diagnostics."""
+        status = self.robot.health.get(self.node)
+        return [] if status is None else status.values
+
     def wait_fault(self, *words: str) -> None:
         """Wait until one fault in /diagnostics carries all `words`."""
 
         def seen() -> bool:
-            status = self.robot.health.get(self.node)
-            return status is not None and any(all(word in entry.value for word in words) for entry in status.values)
+            return any(all(word in entry.value for word in words) for entry in self.health())
 
         self.robot.wait(seen, f"a fault with {words} in /diagnostics")

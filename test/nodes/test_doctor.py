@@ -21,7 +21,7 @@ from trace_memory_ros.nodes.doctor.heard import Endpoint, Seen, TopicSeen
 from trace_memory_ros.nodes.doctor.judge import Row, judged, table
 from trace_memory_ros.nodes.memory.findings import Level
 from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, private_environment
-from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 
 MS = 1_000_000
 NOW_NS = 1_800_000_000_000 * MS
@@ -148,6 +148,23 @@ def test_a_robot_in_a_namespace_is_not_taken_for_one_whose_topics_are_called_oth
     # Where some are there, the others are not looked for in a namespace.
     seen = replace(seen, streams={**absent, "joint_states": steady("joint_states")})
     assert "--namespace" not in table(wrong(seen))
+
+
+def test_servers_of_actions_are_judged() -> None:
+    kind = "control_msgs/action/GripperCommand"
+    hand = ActionConfig((ActionPart("hand/gripper_cmd", kind),))
+    for servers, found in (
+        ([], "nobody serves it"),
+        (
+            [Endpoint("/g", "control_msgs/action/ParallelGripperCommand_FeedbackMessage")],
+            "its server takes control_msgs",
+        ),
+        ([Endpoint("/g", f"{kind}_FeedbackMessage")], "served by /g"),
+    ):
+        seen = TopicSeen("/hand/gripper_cmd", servers=servers)
+        rows = judged(replace(healthy(), commands={"hand/gripper_cmd": seen}), CONFIG, hand, "reliable")
+        (row,) = (row for row in rows if row.part == "action /hand/gripper_cmd")
+        assert row.found.startswith(found) and bool(row.remedy) is (row.level is Level.ERROR)
 
 
 def test_clocks_controllers_and_doubles_are_judged() -> None:

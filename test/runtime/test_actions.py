@@ -10,6 +10,7 @@ import pytest
 import yaml
 from fixtures import tiny_checkpoint
 
+from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.runtime import checkpoint
@@ -19,6 +20,15 @@ TRAJECTORY, ARRAY = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64
 POSE, TWIST = "geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/Twist"
 ARM = ActionPart("arm/trajectory", TRAJECTORY, ("elbow", "wrist"))
 GRIPPER = ActionPart("gripper/commands", ARRAY, {"width": 0}, name="gripper", stamp="received", units={"width": "m"})
+
+HAND = ActionPart(
+    "hand/gripper_cmd",
+    "control_msgs/action/ParallelGripperCommand",
+    {"width": "position.finger"},
+    name="hand",
+    fixed={"effort.finger": 20.0},
+    tolerance=0.002,
+)
 
 
 def observation(*streams: SensorConfig, **changes: object) -> ObservationConfig:
@@ -50,6 +60,7 @@ def test_messages_are_stamped_with_their_tick_where_they_have_a_header() -> None
         ActionConfig((ActionPart("cmd_vel", TWIST, stamp="received"),)),
         ActionConfig((ActionPart("target", POSE, ("position", "rotation"), frame_id="base", relative=True),)),
         ActionConfig.of_trajectory("command", ["a", "position.x", "shoulder.pos"]),
+        ActionConfig((ARM, HAND)),
     ],
 )
 def test_a_file_gives_back_what_was_written(config: ActionConfig) -> None:
@@ -91,7 +102,33 @@ WRONG = [
         [{"topic": "c", "type": TRAJECTORY, "select": ["a"]}, {"topic": "c", "type": TRAJECTORY, "select": ["b"]}],
         "make them one",
     ),
+    ([{"topic": "c", "type": TWIST, "stamp": "received", "tolerance": 0.1}], "is sent at every tick"),
+    ([{**HAND.to_dict(), "tolerance": -1}], "tolerance = -1: must be a finite number"),
+    ([{**HAND.to_dict(), "fixed": {"position.finger": 1.0}}], "none that is selected"),
+    ([{**HAND.to_dict(), "fixed": {"effort.finger": float("nan")}}], "must be a finite number"),
+    ([{**HAND.to_dict(), "fixed": [1.0]}], "must be a mapping"),
+    ([{"topic": "c", "type": "control_msgs/action/GripperCommand", "fixed": {"force": 1.0}}], "no field 'force'"),
 ]
+
+
+def test_goals_of_an_action_hold_one_message_with_what_is_fixed() -> None:
+    config = ActionConfig((HAND,))
+    assert config.names == ("hand.width",) and config.units == ("rad",)
+    (goal,) = config.compose([0.5], 7, 100)
+    assert goal == {"command": {"name": ["finger"], "position": [0.5], "velocity": [], "effort": [20.0]}}
+    single = ActionPart("cmd", "control_msgs/action/GripperCommand", fixed={"max_effort": 20.0})
+    assert single.compose({"position": 0.04}, 7, 100) == {"command": {"position": 0.04, "max_effort": 20.0}}
+
+
+def test_what_every_command_carries_is_no_output() -> None:
+    topic = ActionPart("cmd", "control_msgs/msg/GripperCommand", stamp="received", fixed={"max_effort": 20.0})
+    assert topic.names == ("position",)
+    assert topic.compose({"position": 0.04}, 7, 100) == {"position": 0.04, "max_effort": 20.0}
+
+
+def test_goals_are_in_no_bag() -> None:
+    with pytest.raises(ConfigError, match="on 'hand/gripper_cmd': goals of control_msgs/action/Para.* actions_file"):
+        RecordingConfig(observation(), ActionConfig((ARM, HAND)))
 
 
 @pytest.mark.parametrize(("data", "text"), WRONG)

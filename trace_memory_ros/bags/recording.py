@@ -19,6 +19,7 @@ from trace_memory_ros.files.strict import (
 )
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.streams.goals import not_recorded
 
 BESIDE_CHECKPOINT = "recording.yaml"
 """Kept in the folder of a checkpoint that learned from bags; no part of it, and not needed on a robot."""
@@ -83,6 +84,9 @@ class RecordingConfig:
             raise ConfigError(f"log_offset_ms = {self.log_offset_ms!r}: must be a whole number of milliseconds")
         if self.actions is not None:
             self.actions.relative_rows(self.observation)
+            for part in self.actions.parts:
+                if part.is_action:
+                    raise ConfigError(f"{part.where}: {not_recorded(part.type)}")
 
     @property
     def log_offset_ns(self) -> int:

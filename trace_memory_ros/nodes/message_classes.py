@@ -19,10 +19,25 @@ def message_class(name: str, where: str) -> Any:
         action, _, part = leaf.partition("_")
         return getattr(getattr(module, action).Impl, part) if kind == "action" else getattr(module, leaf)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"{where}: message type {name} is not installed ({error}): install ros-$ROS_DISTRO-"
-            f"{package.replace('_', '-')} and source it, or leave it out"
-        ) from error
+        raise ConfigError(_not_installed(name, where, error)) from error
+
+
+@cache
+def action_class(name: str, where: str) -> Any:
+    """The class of `package/action/Name`. Raises ConfigError naming `where`."""
+    package, _, leaf = name.split("/")
+    try:
+        return getattr(importlib.import_module(f"{package}.action"), leaf)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(_not_installed(name, where, error)) from error
+
+
+def _not_installed(name: str, where: str, error: Exception) -> str:
+    package = name.partition("/")[0].replace("_", "-")
+    return (
+        f"{where}: message type {name} is not installed ({error}): install ros-$ROS_DISTRO-{package} and source it, "
+        "or leave it out"
+    )
 
 
 def fill(message: Any, values: Mapping[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from trace_memory_ros.nodes.policy.acting import Acting, acting_of
 from trace_memory_ros.nodes.policy.answering import Answering, Answers
 from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
 from trace_memory_ros.nodes.policy.company import Company
+from trace_memory_ros.nodes.policy.goals import GoalSender
 from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
 from trace_memory_ros.nodes.policy.one_memory import OneMemory
@@ -48,6 +49,7 @@ class PolicyNode(ManagedNode):
     def __init__(self) -> None:
         self._inputs: InputSubscriptions | None = None
         self._acting: Acting | None = None
+        self._senders: list[GoalSender] = []
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
         self._subscriptions_made: list[Any] = []
@@ -69,8 +71,11 @@ class PolicyNode(ManagedNode):
         self._permission = Permission(settings.start_enabled)
         self._memory = OneMemory(settings.accept_restored)
         shown = state_normaliser(loaded)
-        self._commands = CommandPublishers(self, actions, policy.action_names, observation, shown, settings)
-        self._company = Company(self, self._commands.publishers)
+        self._commands = CommandPublishers(
+            self, actions, policy.action_names, observation, shown, settings, self._fault
+        )
+        self._senders = self._commands.senders
+        self._company = Company(self, self._commands.publishers, self._senders)
         self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [*self._commands.publishers, self._diagnostics]
@@ -113,9 +118,11 @@ class PolicyNode(ManagedNode):
             self.destroy_timer(timer)
         subscriptions = [*(self._inputs.subscriptions if self._inputs else []), *self._subscriptions_made]
         self.drop_entities(self._publishers_made, subscriptions)
-        if self._acting is not None:
-            self._acting.close()
+        for part in (self._acting, *self._senders):
+            if part is not None:
+                part.close()
         self._acting = self._inputs = None
+        self._senders = []
         self._timers_made, self._publishers_made, self._subscriptions_made = [], [], []
 
     def _say_what_is_ready(self, text: str) -> None:
@@ -132,9 +139,14 @@ class PolicyNode(ManagedNode):
         """Forget the episode so far, and what was counted."""
         self._output.reset()
         self._memory.forget()
+        self._forget_goals()
         self._conditions = 0
         self._answering.clear()
         self._answering.restart()
+
+    def _forget_goals(self) -> None:
+        for sender in self._senders:
+            sender.forget()
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self.configured
@@ -155,6 +167,7 @@ class PolicyNode(ManagedNode):
             return response
         self._output.allow()
         self._memory.forget()
+        self._forget_goals()
         self._company.accept()
         self._permission.enable()
         response.message = "commands enabled" + (", dry run" if self._settings.dry_run else "")

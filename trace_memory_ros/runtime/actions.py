@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trace_memory_ros.files.strict import ConfigError, check_keys, require_choice, require_text
+from trace_memory_ros.files.strict import ConfigError, check_keys, require_choice, require_positive, require_text
 from trace_memory_ros.observation.config import STAMPS, ObservationConfig
 from trace_memory_ros.streams.base import CommandType, Plain, ReadError
+from trace_memory_ros.streams.goals import GoalType
 from trace_memory_ros.streams.registry import command_type
 from trace_memory_ros.streams.select import Select, Selected, frozen, selected
 
@@ -21,16 +23,20 @@ KINDS = {"joint_trajectory": "trajectory_msgs/msg/JointTrajectory", "joint_state
 """Message types as configurations named them when a policy had one topic."""
 VELOCITIES = ("geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped")
 ABSOLUTE = -1
+TOLERANCE = 0.001
 SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class ActionPart:
-    """Commands on one topic. type, select: as of a stream. name: put before its outputs' names, with a dot.
+    """Commands on one topic, or goals of one action. type, select: as of a stream. name: put before its outputs' names,
+    with a dot.
 
     stamp: `header`, or `received` for commands that count from when they were recorded. relative: outputs are targets
     less the state's channels of the same names. frame_id: of published headers. units: of outputs, by their names
-    without the part's, where they are not the type's own. Raises ConfigError.
+    without the part's, where they are not the type's own. fixed: numbers that every command carries, by their names in
+    the type. tolerance: of an action, how far an output may be from the last goal before the next one is sent, in its
+    unit. Raises ConfigError.
     """
 
     topic: str
@@ -41,6 +47,8 @@ class ActionPart:
     relative: bool = False
     frame_id: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    tolerance: float = TOLERANCE
 
     def __post_init__(self) -> None:
         where = self.where
@@ -51,7 +59,7 @@ class ActionPart:
             raise ConfigError(f"{where}: name = {self.name!r}: must be text without a dot, which parts it from a field")
         if not isinstance(self.relative, bool) or not isinstance(self.frame_id, str):
             raise ConfigError(f"{where}: relative = {self.relative!r} must be true or false, frame_id a text")
-        if not self.kind.stamped and self.stamp == "header":
+        if not self.kind.stamped and self.stamp == "header" and not self.is_action:
             raise ConfigError(
                 f"{where}: {self.type} has no header, so nothing says which tick a command answers: set stamp: "
                 "received to take the time at which it was recorded"
@@ -60,7 +68,11 @@ class ActionPart:
             raise ConfigError(f"{where}: frame_id = {self.frame_id!r}: {self.type} has no header; leave it out")
         if self.relative and self.type in VELOCITIES:
             raise ConfigError(f"{where}: relative: {self.type} commands velocities, which are no targets; leave it out")
+        require_positive(self.tolerance, f"{where}: tolerance", zero=True)
+        if self.tolerance != TOLERANCE and not self.is_action:
+            raise ConfigError(f"{where}: tolerance = {self.tolerance}: {self.type} is sent at every tick; leave it out")
         object.__setattr__(self, "select", frozen(self.select))
+        self._check_fixed()
         self._check_outputs()
 
     def _check_outputs(self) -> None:
@@ -75,6 +87,20 @@ class ActionPart:
             raise ConfigError(f"{self.where}: {error}") from error
         except ConfigError as error:
             raise ConfigError(f"{self.where}.select: {error}") from error
+
+    def _check_fixed(self) -> None:
+        if not isinstance(self.fixed, Mapping):
+            raise ConfigError(f"{self.where}: fixed = {self.fixed!r}: must be a mapping, {{FIELD: number}}")
+        for name, number in self.fixed.items():
+            if [one.name for one in self.kind.fields(name)] != [name] or name in self.fields:
+                raise ConfigError(f"{self.where}: fixed: {name!r} must be one number's name, and none that is selected")
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+                raise ConfigError(f"{self.where}: fixed: {name} = {number!r}: must be a finite number")
+
+    @property
+    def is_action(self) -> bool:
+        """Whether its commands are goals of a ROS action, which are on no topic."""
+        return isinstance(self.kind, GoalType)
 
     @property
     def where(self) -> str:
@@ -107,7 +133,7 @@ class ActionPart:
 
         stamp_ns: of the tick that it answers. period_ns: until the next.
         """
-        content = self.kind.compose(targets, period_ns)
+        content = self.kind.compose({**targets, **self.fixed}, period_ns)
         if not self.kind.stamped:
             return content
         seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
@@ -115,9 +141,10 @@ class ActionPart:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping without what is left at its default."""
-        usual = {"select": (), "name": "", "stamp": "header", "relative": False, "frame_id": "", "units": {}}
+        usual = {"stamp": "header", "relative": False, "tolerance": TOLERANCE}
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {key: _plain(value) for key, value in given.items() if key not in usual or value != usual[key]}
+        empty: tuple[Any, ...] = ((), "", {})
+        return {key: _plain(value) for key, value in given.items() if value not in empty and value != usual.get(key)}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ class TopicSeen:
     """One topic. name: resolved. types: as the graph knows them.
 
     arrivals_ns, stamps_ns: of its messages, wall clock and header. faults: why contents could not be used, and how
-    often. shape: of the first message, in words. lost: messages that the middleware says it lost.
+    often. shape: of the first message, in words. lost: messages that the middleware says it lost. servers: of an action
+    of that name.
     """
 
     name: str
@@ -43,6 +44,7 @@ class TopicSeen:
     faults: Counter[str] = field(default_factory=Counter)
     shape: str = ""
     lost: int = 0
+    servers: Sequence[Endpoint] = ()
 
     def clear(self) -> None:
         """Forget what was heard."""

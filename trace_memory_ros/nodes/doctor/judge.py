@@ -43,7 +43,8 @@ def judged(seen: Seen, observation: ObservationConfig, actions: ActionConfig | N
         rows += _stream(seen, stream, topic, reliability, spaces)
     rows += _one_clock(seen, observation)
     for part in actions.parts if actions else ():
-        rows += _command(seen.commands[part.topic], part.type)
+        topic = seen.commands[part.topic]
+        rows += _goals(topic, part.type) if part.is_action else _command(topic, part.type)
     rows.append(_memory(seen.conditions))
     return rows
 
@@ -261,6 +262,18 @@ def _command(topic: TopicSeen, needed: str) -> Iterator[Row]:
         yield Row(part, Level.WARN, f"{nodes[0]} commands it",
                   "end it before policy_node is to command, which sends nothing beside another node unless that was "
                   "there when ~/enable was called")  # fmt: skip
+
+
+def _goals(topic: TopicSeen, needed: str) -> Iterator[Row]:
+    part = f"action {topic.name}"
+    servers = sorted(end.node for end in topic.servers if end.type_name == f"{needed}_FeedbackMessage")
+    others = sorted({end.type_name.removesuffix("_FeedbackMessage") for end in topic.servers})
+    if servers:
+        yield Row(part, Level.OK, f"served by {', '.join(servers)}")
+    else:
+        found = f"its server takes {', '.join(others)}, the policy sends {needed}" if others else "nobody serves it"
+        remedy = "start the controller (ros2 control list_controllers), or name another action in --actions"
+        yield Row(part, Level.ERROR, found, remedy)
 
 
 def _memory(topic: TopicSeen) -> Row:

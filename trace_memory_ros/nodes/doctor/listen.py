@@ -25,6 +25,8 @@ from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC
 
 DISCOVERY_S = 6.0
 """Participants take some seconds to find one another; what is published meanwhile tells nothing."""
+FEEDBACK = "/_action/feedback"
+"""Behind an action's name, the topic that its server publishes on."""
 VARIABLES = (
     "ROS_DOMAIN_ID",
     DISTRO,
@@ -86,6 +88,7 @@ class _Doctor:
         self._streams = {s.name: TopicSeen(node.resolve_topic_name(s.topic)) for s in observation.inputs}
         parts = actions.parts if actions else ()
         self._commands = {part.topic: TopicSeen(node.resolve_topic_name(part.topic)) for part in parts}
+        self._actions = {part.topic for part in parts if part.is_action}
         self._conditions = TopicSeen(node.resolve_topic_name(CONDITION_TOPIC))
         self._listening = Listening(observation, self._streams)
         # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
@@ -105,6 +108,9 @@ class _Doctor:
             seen.types = topics.get(seen.name, ())
             seen.publishers = self._ends(self._node.get_publishers_info_by_topic(seen.name))
             seen.subscribers = self._ends(self._node.get_subscriptions_info_by_topic(seen.name))
+        for topic in self._actions:
+            feedback = self._commands[topic].name + FEEDBACK
+            self._commands[topic].servers = self._ends(self._node.get_publishers_info_by_topic(feedback))
         heard = (seconds, self._streams, self._commands, self._conditions)
         return Seen(*heard, topics, transport(), "/clock" in topics, ended_ns)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from rclpy.node import Node
 
+from trace_memory_ros.nodes.policy.goals import GoalSender
+
 LOOK_S = 0.2
 """How often the graph is asked: a look takes a fraction of a millisecond per topic."""
 SETTLING_S = 3.0
@@ -15,14 +17,15 @@ SETTLING_S = 3.0
 
 
 class Company:
-    """Other publishers of the topics of `publishers`, and their subscribers.
+    """Other publishers of the topics of `publishers`, their subscribers, and the servers of `senders`.
 
     An arm obeys whoever spoke last, so this node gives no command while another might, until a person who enables has
-    accepted those that are there. One that was killed is in the graph for some seconds more.
+    accepted those that are there. One that was killed is in the graph for some seconds more. Others that send goals of
+    the same action are not seen: clients are in the graph without sending any, as MoveIt's.
     """
 
-    def __init__(self, node: Node, publishers: Sequence[Any]) -> None:
-        self._node = node
+    def __init__(self, node: Node, publishers: Sequence[Any], senders: Sequence[GoalSender] = ()) -> None:
+        self._node, self._senders = node, senders
         self._topics = [publisher.topic_name for publisher in publishers]
         self._accepted: set[tuple[int, ...]] = set()
         self._looked_at = self._since = -SETTLING_S
@@ -56,6 +59,7 @@ class Company:
         if time.monotonic() - self._since < SETTLING_S:
             return ""
         alone = [topic for topic in self._topics if not self._node.count_subscribers(topic)]
+        alone += [sender.name for sender in self._senders if not sender.taken]
         remedy = "start the controller (ros2 control list_controllers), or remap to the topic that it takes"
         return f"nobody takes {', '.join(alone)}: {remedy}" if alone else ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode
-from trace_memory_ros.nodes.message_classes import fill, message_class
+from trace_memory_ros.nodes.message_classes import action_class, fill, message_class
+from trace_memory_ros.nodes.policy.goals import Goal, GoalSender
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.observation.config import ObservationConfig
-from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
 from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.streams.base import Plain
+from trace_memory_ros.streams.goals import GoalType
 from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY, SECOND_NS
 
 NOW = "now"
@@ -27,10 +29,10 @@ Values = NDArray[np.float64]
 
 
 class CommandPublishers:
-    """One publisher per part; implements `commands.Publisher`.
+    """One publisher per part, or the sender of its goals; implements `commands.Publisher`.
 
-    names: the policy's outputs in its own order. shown: what training showed of the state. Raises ConfigError for a
-    message type whose package is not there.
+    names: the policy's outputs in its own order. shown: what training showed of the state. fault: as of `GoalSender`.
+    Raises ConfigError for a message type whose package is not there.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class CommandPublishers:
         observation: ObservationConfig,
         shown: Standardiser,
         settings: PolicyNodeParameters,
+        fault: Callable[[str, str], None],
     ) -> None:
         self._actions = actions
         self._order = [list(names).index(name) for name in actions.names]
@@ -52,14 +55,20 @@ class CommandPublishers:
         self._starts_now = settings.trajectory_stamp == NOW
         self._reach_ns = settings.time_from_start_ms * MS_NS or observation.period_ns
         self._with_velocities = settings.trajectory_velocities
-        self._classes = [message_class(part.type, part.where) for part in actions.parts]
+        self._dry = settings.dry_run
+        self._classes = [self._class_of(part) for part in actions.parts]
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
-        topics = [dry_topic(part.topic) if settings.dry_run else part.topic for part in actions.parts]
         profile = qos.command(settings.command_age_limit_ms)
-        self.publishers = [
-            node.create_lifecycle_publisher(kind, topic, profile)
-            for kind, topic in zip(self._classes, topics, strict=True)
-        ]
+        self.publishers: list[Any] = []
+        self.senders: list[GoalSender] = []
+        for kind, part in zip(self._classes, actions.parts, strict=True):
+            if self._sends_goals(part):
+                self.senders.append(GoalSender(node, part, fault))
+            else:
+                topic = dry_topic(part.topic) if self._dry else part.topic
+                self.publishers.append(node.create_lifecycle_publisher(kind, topic, profile))
+        outlets = {True: iter(self.senders), False: iter(self.publishers)}
+        self._outlets = [next(outlets[self._sends_goals(part)]) for part in actions.parts]
 
     @property
     def moves_by_velocity(self) -> bool:
@@ -88,22 +97,33 @@ class CommandPublishers:
 
     def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
         plain = self._actions.compose(targets, stamp_ns, self._period_ns)
-        return [
-            fill(kind(), self._accepted(part.type, values))
-            for kind, part, values in zip(self._classes, self._actions.parts, plain, strict=True)
-        ]
+        each = zip(self._classes, self._actions.parts, self._actions.columns, plain, strict=True)
+        return [self._message(kind, part, targets[columns], values) for kind, part, columns, values in each]
+
+    def _message(self, kind: Any, part: ActionPart, targets: Values, values: Plain) -> Any:
+        if self._sends_goals(part):
+            return Goal(fill(kind.Goal(), values), targets)
+        return fill(kind(), values["command"] if part.is_action else self._accepted(part.type, values))
 
     def publish(self, messages: Sequence[Any]) -> None:
-        for publisher, message in zip(self.publishers, messages, strict=True):
-            publisher.publish(message)
+        for outlet, message in zip(self._outlets, messages, strict=True):
+            outlet.publish(message)
 
     def still(self, stamp_ns: int) -> None:
         plain = self._actions.compose(np.zeros(len(self._actions.names)), stamp_ns, self._period_ns)
-        for publisher, kind, values, moves in zip(
-            self.publishers, self._classes, plain, self._by_velocity, strict=True
-        ):
+        for outlet, kind, values, moves in zip(self._outlets, self._classes, plain, self._by_velocity, strict=True):
             if moves:
-                publisher.publish(fill(kind(), values))
+                outlet.publish(fill(kind(), values))
+
+    def _sends_goals(self, part: ActionPart) -> bool:
+        return part.is_action and not self._dry
+
+    def _class_of(self, part: ActionPart) -> Any:
+        """An action's class; in a dry run, that of the message which its goals hold."""
+        if self._sends_goals(part):
+            return action_class(part.type, part.where)
+        kind = part.kind
+        return message_class(kind.command.name if isinstance(kind, GoalType) else part.type, part.where)
 
     def _accepted(self, type_name: str, values: Plain) -> Plain:
         """What joint_trajectory_controller takes: a begin that is not over yet, and no velocity at the end."""
