@@ -153,7 +153,8 @@ def test_package_xml_agrees_with_the_code() -> None:
 
 def test_cmake_generates_every_message_and_starts_modules_that_exist() -> None:
     cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-    assert re.findall(r'"(msg/\w+\.msg)"', cmake) == sorted(name for name in map(relative, FILES) if name.startswith("msg/"))
+    messages = sorted(name for name in map(relative, FILES) if name.startswith("msg/"))
+    assert re.findall(r'"(msg/\w+\.msg)"', cmake) == messages
     nodes = re.search(r"foreach\(node ([\w ]+)\)", cmake)
     assert nodes is not None
     for node in nodes[1].split():
