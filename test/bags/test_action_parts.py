@@ -195,6 +195,15 @@ def test_a_topic_may_be_a_stream_and_commands(tmp_path: Path) -> None:
     np.testing.assert_array_equal(episode.actions[:, 0], episode.state[:, 5].astype(np.float32))
 
 
+@pytest.mark.parametrize("relative", [False, True])
+def test_measured_places_of_an_arm_that_was_guided_are_the_next_ticks_commands(tmp_path: Path, relative: bool) -> None:
+    measured = ActionPart("joint_states", fields.JOINTS, tiny.JOINTS, relative=relative, ahead_ms=PERIOD_NS // 10**6)
+    found = labels(tmp_path, (measured,), [])
+    places = np.array([tiny.positions(tick) for tick in range(TICKS)])
+    after = np.array([*places[1:], places[-1]])
+    np.testing.assert_allclose(found, after - places if relative else after, rtol=1e-6)
+
+
 # control_msgs is not among the types that rosbags brings: a bag describes it.
 GRIPPER_COMMAND = "float64 position\nfloat64 max_effort\n"
 GRIPPER = ActionPart("gripper", "control_msgs/msg/GripperCommand", ("position", "max_effort"), "gripper", "received")

@@ -75,6 +75,18 @@ def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
     assert "commands" in missing and "# missing: commands" in proposal.yaml()
 
 
+def test_an_arm_that_was_guided_by_hand_teaches_by_its_measured_places(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", [e for e in recording_of(20) if e.topic != "command"])
+    proposal = inspect(bag)
+    (missing,) = proposal.missing
+    file = tmp_path / "observation.yaml"
+    file.write_text(f"{proposal.yaml()}\n{missing.partition('its measured places teach: ')[2]}\n")
+    (episode,), verdict = decode_bag(bag, RecordingConfig.load(file))
+    assert verdict.grade is Grade.OK, str(verdict)
+    assert episode.actions is not None
+    np.testing.assert_allclose(episode.actions[:-1], [tiny.positions(tick + 1) for tick in range(19)], rtol=1e-6)
+
+
 def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_path: Path) -> None:
     entries: list[Entry] = []
     for k in range(15):

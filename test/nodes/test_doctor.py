@@ -167,6 +167,13 @@ def test_servers_of_actions_are_judged() -> None:
         assert row.found.startswith(found) and bool(row.remedy) is (row.level is Level.ERROR)
 
 
+def test_a_topic_that_was_measured_takes_no_commands() -> None:
+    (part,) = ACTIONS.parts
+    rows = judged(healthy(), CONFIG, ActionConfig((replace(part, ahead_ms=100),)), "reliable")
+    (row,) = (row for row in rows if row.level is Level.ERROR)
+    assert row.found.startswith("says where the robot is") and "--actions" in row.remedy
+
+
 def test_clocks_controllers_and_doubles_are_judged() -> None:
     assert any("behind those of" in row.found for row in wrong(with_stream("overhead", steady("overhead", age_ms=900))))
     well = healthy()

@@ -21,10 +21,12 @@ from nodes.interfaces import environment_with
 from nodes.partner import Partner
 from nodes.robot import CONFIG, JOINTS, PATIENCE_S, Robot
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes import conversion
 from trace_memory_ros.nodes.doctor.judge import judged
 from trace_memory_ros.nodes.doctor.listen import listen
 from trace_memory_ros.nodes.memory.findings import Level
+from trace_memory_ros.nodes.policy.loading import check_commanded
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeGroup, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
@@ -220,3 +222,10 @@ def test_the_doctor_finds_the_server(partner_of: Callable[[str], Partner]) -> No
         seen = listen(CONFIG, actions, 2.0, f"hand_{name}")
         rows = {row.part: row for row in judged(seen, CONFIG, actions, "reliable")}
         assert rows[f"action /hand_{name}/hand/gripper_cmd"].level is level, partner.node
+
+
+def test_nobody_is_commanded_on_a_topic_that_was_measured() -> None:
+    measured = ActionConfig((replace(ARM, ahead_ms=100), WIDTH))
+    with pytest.raises(ConfigError, match=r"on 'command': it says where the robot is \(ahead_ms = 100\).*actions_file"):
+        check_commanded(measured)
+    check_commanded(ActionConfig((ARM, WIDTH)))

@@ -1,4 +1,6 @@
-"""The action label of every tick: of each command topic the newest command that is stamped at or before it."""
+"""The action label of every tick: of each command topic the newest command that is stamped at or before it, or at most
+`ahead_ms` after it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import FIRST_NS, RawMessage
 from trace_memory_ros.bags.time_base import ClockMarks, fallen_back
 from trace_memory_ros.runtime.actions import ActionPart
+from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.streams.base import ReadError, RecordedReader, Steps, StepsReader
 from trace_memory_ros.streams.cdr import Cdr, CdrError
 
@@ -90,10 +93,13 @@ class CommandTrack:
         return len(self._commands) - len(self._rising)
 
     def targets(self, stamps_ns: Sequence[int]) -> NDArray[np.float64]:
-        """`(T, A)`: per tick stamp the newest command at or before it; NaN where there is none or it cannot be used."""
+        """`(T, A)`: per tick stamp the newest command at or before it, or up to `ahead_ms` after it.
+
+        NaN where there is none or it cannot be used.
+        """
         out = np.full((len(stamps_ns), len(self.part.fields)), np.nan)
         commands = self._placed()
-        times = [command.stamp_ns for command in commands]
+        times = [command.stamp_ns - self.part.ahead_ms * MS_NS for command in commands]
         for row, stamp_ns in zip(out, stamps_ns, strict=True):
             newest = bisect_right(times, stamp_ns) - 1
             for offset_ns, targets in commands[newest].steps if newest >= 0 else ():

@@ -24,7 +24,7 @@ from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
 from trace_memory_ros.nodes.policy.company import Company
 from trace_memory_ros.nodes.policy.goals import GoalSender
 from trace_memory_ros.nodes.policy.guarding import guards_of
-from trace_memory_ros.nodes.policy.loading import actions_of, ready_policy
+from trace_memory_ros.nodes.policy.loading import actions_of, check_commanded, ready_policy
 from trace_memory_ros.nodes.policy.one_memory import OneMemory
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.permission import Permission
@@ -65,6 +65,8 @@ class PolicyNode(ManagedNode):
         policy = ready_policy(loaded, settings.actuators)
         observation = loaded.config.observation
         actions = actions_of(loaded, policy, settings.actions_file)
+        if not settings.dry_run:
+            check_commanded(actions)
         self._acting = acting_of(policy, self, self._after_chunk)
         self._model_id = loaded.model_id
         self._health = Health()

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trace_memory_ros.files.strict import ConfigError, check_keys, require_choice, require_positive, require_text
+from trace_memory_ros.files.strict import (
+    ConfigError,
+    check_keys,
+    require_choice,
+    require_int,
+    require_positive,
+    require_text,
+)
 from trace_memory_ros.observation.config import STAMPS, ObservationConfig
 from trace_memory_ros.streams.base import CommandType, Plain, ReadError
 from trace_memory_ros.streams.goals import GoalType
@@ -32,11 +39,12 @@ class ActionPart:
     """Commands on one topic, or goals of one action. type, select: as of a stream. name: put before its outputs' names,
     with a dot.
 
-    stamp: `header`, or `received` for commands that count from when they were recorded. relative: outputs are targets
-    less the state's channels of the same names. frame_id: of published headers. units: of outputs, by their names
-    without the part's, where they are not the type's own. fixed: numbers that every command carries, by their names in
-    the type. tolerance: of an action, how far an output may be from the last goal before the next one is sent, in its
-    unit. Raises ConfigError.
+    stamp: `header`, or `received` for commands that count from when they were recorded. ahead_ms: how long after a tick
+    a message still counts as its command, of a topic that says where something is and not where it shall be. relative:
+    outputs are targets less the state's channels of the same names. frame_id: of published headers. units: of outputs,
+    by their names without the part's, where they are not the type's own. fixed: numbers that every command carries, by
+    their names in the type. tolerance: of an action, how far an output may be from the last goal before the next one is
+    sent, in its unit. Raises ConfigError.
     """
 
     topic: str
@@ -49,6 +57,7 @@ class ActionPart:
     units: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
     tolerance: float = TOLERANCE
+    ahead_ms: int = 0
 
     def __post_init__(self) -> None:
         where = self.where
@@ -68,6 +77,7 @@ class ActionPart:
             raise ConfigError(f"{where}: frame_id = {self.frame_id!r}: {self.type} has no header; leave it out")
         if self.relative and self.type in VELOCITIES:
             raise ConfigError(f"{where}: relative: {self.type} commands velocities, which are no targets; leave it out")
+        require_int(self.ahead_ms, f"{where}: ahead_ms", 0)
         require_positive(self.tolerance, f"{where}: tolerance", zero=True)
         if self.tolerance != TOLERANCE and not self.is_action:
             raise ConfigError(f"{where}: tolerance = {self.tolerance}: {self.type} is sent at every tick; leave it out")
@@ -141,7 +151,7 @@ class ActionPart:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping without what is left at its default."""
-        usual = {"stamp": "header", "relative": False, "tolerance": TOLERANCE}
+        usual = {"stamp": "header", "relative": False, "tolerance": TOLERANCE, "ahead_ms": 0}
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         empty: tuple[Any, ...] = ((), "", {})
         return {key: _plain(value) for key, value in given.items() if value not in empty and value != usual.get(key)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.inspection import words
@@ -13,7 +14,7 @@ from trace_memory_ros.bags.inspection.cameras import Camera, cameras
 from trace_memory_ros.bags.inspection.commands import BASE, GRIPPER, HAND, CommandPart, command_parts
 from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, episode_rule, episode_topic
 from trace_memory_ros.bags.inspection.passed_over import passed_over
-from trace_memory_ros.bags.inspection.proposal import Plain, Proposal, Surveys
+from trace_memory_ros.bags.inspection.proposal import Plain, Proposal, Surveys, one_line
 from trace_memory_ros.bags.inspection.stamps import stamps
 from trace_memory_ros.bags.inspection.state import StateStream, state_streams
 from trace_memory_ros.bags.rates import deadline_ms, stale_after_ms, tick_period_ms
@@ -91,6 +92,8 @@ def _fill(proposal: Proposal) -> None:
     _name_missing(proposal, seen, streams, parts)
     named = proposal.named
     tick_ms = _tick_ms(seen, streams, parts)
+    if not parts:
+        proposal.missing.append(_no_commands(streams, named, tick_ms))
     used: list[Used] = [*seen, *streams, *parts]
     stamped = stamps(proposal, [one.topic for one in used])
 
@@ -149,11 +152,34 @@ def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStr
         proposal.missing.append(
             "joint positions: no sensor_msgs/JointState topic with a position per name, nor another that tells them"
         )
-    if not parts:
-        proposal.missing.append(
-            "commands: no trajectory_msgs/JointTrajectory topic, nor one of joint states, numbers, velocities or poses "
-            "that is named like a command; without them a bag can be replayed and evaluated, not learned from"
-        )
+
+
+def _no_commands(streams: list[StateStream], named: Named, tick_ms: int) -> str:
+    """What is missing without commands, and how an arm that was guided by hand teaches without them."""
+    text = (
+        "commands: no trajectory_msgs/JointTrajectory topic, nor one of joint states, numbers, velocities or poses "
+        "that is named like a command; without them a bag can be replayed and evaluated, not learned from"
+    )
+    guided = [one for one in streams if one.joints and one.found.info.type_name == fields.JOINTS]
+    if not guided:
+        return text
+    parts = [
+        {
+            **({"name": one.name} if len(guided) > 1 else {}),
+            "topic": named(one.topic),
+            "type": one.found.info.type_name,
+            "select": {"position": [*one.joints]},
+            **({"units": units} if (units := _of_outputs(one.units)) else {}),
+            "ahead_ms": tick_ms,
+        }
+        for one in guided
+    ]
+    lines = ", ".join(map(one_line, parts))
+    return f"{text}. If the robot was guided by hand, its measured places teach: actions: [{lines}]"
+
+
+def _of_outputs(units: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix("position."): unit for name, unit in units.items()}
 
 
 def _namespace(topics: list[str]) -> str:

@@ -44,6 +44,11 @@ def judged(seen: Seen, observation: ObservationConfig, actions: ActionConfig | N
     rows += _one_clock(seen, observation)
     for part in actions.parts if actions else ():
         topic = seen.commands[part.topic]
+        if part.ahead_ms:
+            found = "says where the robot is: the policy learned from measured places"
+            remedy = "give the topic or the action that it is commanded by in --actions"
+            rows.append(Row(f"command {topic.name}", Level.ERROR, found, remedy))
+            continue
         rows += _goals(topic, part.type) if part.is_action else _command(topic, part.type)
     rows.append(_memory(seen.conditions))
     return rows

@@ -77,6 +77,16 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
     return actions
 
 
+def check_commanded(actions: ActionConfig) -> None:
+    """Raise ConfigError where a part's topic says where something is: nobody obeys it."""
+    for part in actions.parts:
+        if part.ahead_ms:
+            raise ConfigError(
+                f"{part.where}: it says where the robot is (ahead_ms = {part.ahead_ms}): give the topic or the action "
+                "that it is commanded by, with outputs of the same names, in actions_file"
+            )
+
+
 def _actions_in(path: str) -> ActionConfig:
     try:
         data = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
