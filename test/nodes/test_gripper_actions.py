@@ -150,6 +150,19 @@ def act(partner: Partner, seed: int, answer: bool = True, **changes: Any) -> flo
     return wanted
 
 
+def hold(partner: Partner) -> None:
+    """A tick without an answer, which repeats the last command."""
+    act(partner, 0, status=ConditionStatus.STALE, reason="a camera is silent")
+
+
+def hold_until(partner: Partner, done: Callable[[], bool]) -> None:
+    """A server may not be discovered yet, or the answer to the goal before be on its way."""
+    until = time.monotonic() + PATIENCE_S
+    while not partner.robot.client.spin_until(done, 0.2):
+        assert time.monotonic() < until, f"no goal in {PATIENCE_S} s"
+        hold(partner)
+
+
 @pytest.mark.parametrize("name", ["single", "parallel"])
 def test_goals_follow_the_policy_where_it_moves(
     name: str, partner_of: Callable[[str], Partner], servers: dict[str, Server]
@@ -161,7 +174,7 @@ def test_goals_follow_the_policy_where_it_moves(
         wanted = act(partner, seed)
         if not sent or abs(wanted - sent[-1]) > TOLERANCE:
             sent.append(wanted)
-        partner.robot.wait(lambda: len(goals) - began >= len(sent), "the goal")
+        hold_until(partner, lambda: len(goals) - began >= len(sent))
     assert 1 < len(sent) < 12, "the tolerance shall have something to do"
     found = goals[began:]
     places = [goal["position"] if name == "single" else goal["position"][0] for goal in found]
@@ -175,9 +188,9 @@ def test_a_held_target_is_no_new_goal(partner_of: Callable[[str], Partner], serv
     partner, goals = partner_of("single"), servers["single"].goals
     began = len(goals)
     act(partner, 0)
-    partner.robot.wait(lambda: len(goals) > began, "the goal")
-    for seed in range(3):
-        act(partner, seed, status=ConditionStatus.STALE, reason="a camera is silent")
+    hold_until(partner, lambda: len(goals) > began)
+    for _ in range(3):
+        hold(partner)
     assert len(goals) == began + 1
 
 
