@@ -37,7 +37,10 @@ def test_decisions_of_all_folds_are_pooled() -> None:
     found = cross_validate(len(folds), [WEAK], trial)
     assert found is not None
     assert (found.accuracy.right, found.accuracy.count, found.folds) == (5, 10, 5)
-    assert found.train == Accuracy.of(40, 40)
+    # Ten decisions, each of which four of the five trainings were asked.
+    assert found.train is not None
+    assert (found.train.right, found.train.count, found.train.repeats) == (40, 40, 4)
+    assert found.train.interval == Accuracy.of(10, 10).interval
     assert found.to_dict()["accuracy"]["ci95"] == list(Accuracy.of(5, 10).interval)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trace_memory_ros.learning.decisions.candidates import Candidate, Trial, hardly_behind, nothing_ahead
@@ -21,8 +21,8 @@ Found = Mapping[tuple[int, Candidate], Trial]
 class CrossValidation:
     """Decisions of all folds, each by a training that never saw the fold.
 
-    accuracy, train: of the candidate that the other folds chose. chosen: the candidate that all choose. tried: what
-    each was chosen by, decisions of all folds.
+    accuracy, train: of the candidate that the other folds chose; a decision is trained on in all folds but its own.
+    chosen: the candidate that all choose. tried: what each was chosen by, decisions of all folds.
     """
 
     folds: int
@@ -74,8 +74,14 @@ def cross_validate(
     ]
     held = [one.held_out for one in reported if one.held_out]
     trained = [one.train for one in reported if one.train]
-    train = Accuracy.pooled(trained) if trained else None
-    return CrossValidation(folds, Accuracy.pooled(held), train, hardly_behind(by_candidate), by_candidate)
+    return CrossValidation(
+        folds, Accuracy.pooled(held), _trained_on(trained), hardly_behind(by_candidate), by_candidate
+    )
+
+
+def _trained_on(parts: Sequence[Accuracy]) -> Accuracy | None:
+    """Training decisions of all folds: the same ones, each asked in every fold but that which holds it out."""
+    return replace(Accuracy.pooled(parts), repeats=max(1, len(parts) - 1)) if parts else None
 
 
 def _pooled(found: Found, candidate: Candidate, folds: Sequence[int]) -> Accuracy:
