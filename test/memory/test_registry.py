@@ -40,6 +40,9 @@ def test_unknown_option_names_the_closest() -> None:
         ("last_k", {"frames": True}, r"'last_k': frames = True: must be an integer"),
         ("gru+gate", {"writes_per_s": "fast"}, r"'gru\+gate': writes_per_s = 'fast': must be a number or null"),
         ("gru+cache+gate", {"inner": {"window": 9.5}}, r"'gru\+cache': window = 9\.5: must be an integer"),
+        ("gru+gate", {"inner": "hidden"}, r"'gru\+gate': inner = 'hidden': must be a mapping of the options of gru"),
+        ("gru+cache+gate", {"inner": {"inner": 3}}, r"'gru\+cache': inner = 3: must be a mapping of the options of"),
+        ("gru+cache", {"inner": []}, r"'gru\+cache': inner = \[\]: must be a mapping of the options of gru"),
     ],
 )
 def test_an_option_of_another_type_is_named(name: str, options: dict[str, object], told: str) -> None:

@@ -90,10 +90,10 @@ def build(name: str, dims: MemoryDims, options: Mapping[str, Any] | None = None)
     inner = inner_name(name)
     if inner is not None and name.endswith(GATED):
         _check_options(name, GatedConfig, given)
-        return GatedMemory(build(inner, dims, given.get("inner")), GatedConfig(**given))
+        return GatedMemory(build(inner, dims, _inner_options(name, given)), GatedConfig(**given))
     if inner is not None:
         _check_options(name, CachedConfig, given)
-        return CachedMemory(build(inner, dims, given.get("inner")), CachedConfig(**given))
+        return CachedMemory(build(inner, dims, _inner_options(name, given)), CachedConfig(**given))
     _check_options(name, mechanism.config, given)
     memory = mechanism.make(dims, mechanism.config(**given))
     if memory.name != name:
@@ -161,6 +161,17 @@ def _with_legacy_options(name: str, options: Mapping[str, Any]) -> dict[str, Any
     if inner is not None:
         return {**options, "inner": _with_legacy_options(inner, options.get("inner") or {})}
     return {**_mechanism(name).legacy_options, **options}
+
+
+def _inner_options(name: str, given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The options of what stands inside a gate or cache; None for its defaults."""
+    options = given.get("inner")
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(
+            f"options of memory mechanism {name!r}: inner = {options!r}: must be a mapping of the options of "
+            f"{inner_name(name)}; leave it out for its defaults"
+        )
+    return options
 
 
 def _check_options(name: str, config: type[DataclassInstance], options: Mapping[str, Any]) -> None:
