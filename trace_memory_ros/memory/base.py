@@ -232,6 +232,7 @@ class Memory(nn.Module):
     def scan(self, xs: MemoryInput, state: State, mask: Tensor) -> tuple[State, State, WriteRecord]:
         """Write a `(B, T, ...)` sequence; `mask` `(B, T)` is False on padding and wherever nothing is to be written.
 
+        What stands there changes nothing, but has to be finite too: faster forms multiply it by zero.
         Returns the state after every step (each tensor `(B, T, ...)`), the final state, and the records `(B, T, ...)`.
         """
         return write_steps(lambda t, held: self.write(xs.at(t), held), state, mask)
