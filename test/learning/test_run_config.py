@@ -92,6 +92,22 @@ def test_what_is_wrong_is_named(given: dict[str, object], message: str) -> None:
         resolve({}, given)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("recipe.gradient_clip=0", r"Recipe\.gradient_clip = 0: must be above 0.* a large number clips none"),
+        ("recipe.gradient_clip=-1.0", r"Recipe\.gradient_clip = -1\.0"),
+        ("recipe.memory_first.check_steps=0", r"MemoryFirst\.check_steps = 0: must be at least 1"),
+        ("recipe.memory_first.check_pairs=0", r"MemoryFirst\.check_pairs = 0"),
+        ("recipe.memory_first.batch_pairs=0", r"MemoryFirst\.batch_pairs = 0"),
+        ("recipe.memory_first.reads=0", r"MemoryFirst\.reads = 0"),
+    ],
+)
+def test_a_recipe_by_which_nothing_would_be_learned_is_refused(words: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resolve({}, assignment(words))
+
+
 @pytest.mark.parametrize("memory", ["trace", "gru", "none"])
 def test_an_arm_task_is_trained_as_ever_where_nothing_is_asked_for(memory: str) -> None:
     given = {"memory": {"name": memory}, "policy": {"family": "diffusion"}}

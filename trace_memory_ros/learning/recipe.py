@@ -107,8 +107,9 @@ class MemoryFirst:
     least: float = 0.75
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"MemoryFirst.attempts = {self.attempts}: must be at least 1")
+        for name in ("attempts", "check_steps", "check_pairs", "batch_pairs", "reads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"MemoryFirst.{name} = {getattr(self, name)}: must be at least 1")
         for name in ("state_noise_times", "window_state_noise", "partners"):
             if getattr(self, name) < 0:
                 raise ValueError(f"MemoryFirst.{name} = {getattr(self, name)}: must not be negative")
@@ -173,6 +174,11 @@ class Recipe:
         for name in ("pairs", "held_out_pairs", "validation_pairs", "batch_pairs", "reads", "steps", "branch_reach"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Recipe.{name} = {getattr(self, name)}: must be at least 1")
+        if not self.gradient_clip > 0:
+            raise ValueError(
+                f"Recipe.gradient_clip = {self.gradient_clip}: must be above 0, where nothing is left of a gradient; a "
+                "large number clips none"
+            )
         if self.pointed_answers < 0 or (self.pointed_answers and not self.answer_weight):
             raise ValueError(
                 f"Recipe.pointed_answers = {self.pointed_answers}: must not be negative, and asks for an answer_weight "
