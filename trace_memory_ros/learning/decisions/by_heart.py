@@ -30,9 +30,8 @@ REMEDY = (
 class Probe(NamedTuple):
     """What the address alone does at the first decision of training episodes.
 
-    named: episodes whose address, under noise and a jittered clock, is nearest to the address of the same episode under
-    other noise. by_path, by_sight: decisions that flip when the path, or what was seen, is that of an episode with
-    another answer.
+    named: episodes whose address under noise is nearest to that of the same episode under other noise. by_path,
+    by_sight: decisions that flip when the path, or what was seen, is that of an episode with another answer.
     """
 
     named: Accuracy
