@@ -355,6 +355,18 @@ def test_a_token_gate_learns_from_reconstruction_and_from_nothing_else(inputs: I
     assert memory.theta_v.weight.grad is None
 
 
+@pytest.mark.parametrize("updates", [0, 1, 2, 3])
+def test_a_token_gate_has_a_finite_loss_however_few_updates_there_are(inputs: Inputs, updates: int) -> None:
+    """One update after another has no spread of values to divide by."""
+    memory = undecided(build(gate_signal="token")).train()
+    memory.anneal(1.0)
+    xs, mask = inputs(1, 9), torch.arange(9)[None] < updates
+    states, _, records = memory.scan(xs, memory.initial_state(1), mask)
+    losses = memory.auxiliary(xs, states, records, mask)
+    assert torch.stack(list(losses.values())).isfinite().all()
+    assert ("token" in losses) == (updates > 2)
+
+
 def test_a_token_gate_trains_instead_of_collapsing() -> None:
     """Its write rate is held at the target, by decisions that depend on the input"""
     torch.manual_seed(0)

@@ -274,7 +274,8 @@ class AuraMemory(Memory):
         (fast, *_), _, records, _ = self._run(fixed, self.initial_state(mask.shape[0]), mask, token=True)
         losses = {"write_rate": self._rate_loss(records.gate, mask, "writes", two_sided=True)}
         both = mask[:, 1:] & mask[:, :-1]
-        if bool(both.any()):
+        # A single one has no spread.
+        if int(both.sum()) > 1:
             value = fixed.value[:, 1:]
             missed = (fixed.key[:, 1:, None] @ fast[:, :-1])[:, :, 0] - value
             losses["token"] = TOKEN_SHARE * missed[both].square().mean() / (value[both].var(dim=0).mean() + 1e-9)
