@@ -19,6 +19,7 @@ from trace_memory_ros.learning.engine.keeping import Keeper, Stopped
 from trace_memory_ros.learning.fit import Fitted, fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
+from trace_memory_ros.runtime.checkpoint import load
 from trace_memory_ros.vision.config import BackboneConfig
 
 FIRST = MemoryFirst(
@@ -183,6 +184,22 @@ def test_what_was_kept_of_other_episodes_or_sizes_is_refused(tmp_path: Path) -> 
     refused("policy.chunk: 4 in the file, 6 here", replace(plan, chunk=6))
     seen = {"backbone": BackboneConfig("small", options={"layout": "vector"})}
     refused("policy.options.backbone.options.layout: None in the file", replace(plan, policy_options=seen))
+    refused("least_spread.rad: None in the file, 0.5 here", replace(plan, spread={"rad": 0.5}))
+
+
+def test_what_was_kept_of_other_eyes_or_another_start_is_refused(tmp_path: Path) -> None:
+    """Weights of the same sizes do not tell them apart."""
+    cells = replace(design("gru"), backbone=BackboneConfig("cells", options={"cell_px": 4}))
+    scenes, recipe = [pair(i) for i in range(3)], replace(SHORT, memory_first=replace(FIRST, attempts=1, stage_steps=1))
+    recipe, file = replace(recipe, steps=1), tmp_path / "training.safetensors"
+    data = build.prepare(cells, scenes)
+    fitted = fit(cells, data, recipe, 0, save_to=file)
+    finer = replace(cells, backbone=BackboneConfig("cells", options={"cell_px": 2}))
+    with pytest.raises(ValueError, match="eyes.options.cell_px: 4 in the file, 2 here"):
+        fit(finer, data, recipe, 0, save_to=file, resume=True)
+    fitted.save(tmp_path / "first", "task", {})
+    with pytest.raises(ValueError, match="start: None in the file, "):
+        fit(cells, data, recipe, 0, start=load(tmp_path / "first"), save_to=file, resume=True)
 
 
 def test_a_file_that_does_not_tell_its_sizes_is_refused_where_they_do_not_fit(tmp_path: Path) -> None:

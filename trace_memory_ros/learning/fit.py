@@ -142,7 +142,7 @@ def fit(
     FloatingPointError where a loss is no number, and MemoryError, all in words for people.
     """
     report = report if report is not None and group.writes else Reporter()
-    keeper = Keeper(seed, recipe, save_to, group, about=_about(design, data))
+    keeper = Keeper(seed, recipe, save_to, group, about=_about(design, data, start))
     agent = new_agent(design, data, seed, start).place(hardware, group)
     first, joint = (Feed(hardware, group, StageTimes(hardware.wait)) for _ in range(2))
     trainer = Trainer(agent, data.training, data.validation, recipe, seed, joint, keeper)
@@ -168,7 +168,7 @@ def fit(
     return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
 
 
-def _about(design: Design, data: Data) -> dict[str, Any]:
+def _about(design: Design, data: Data, start: Checkpoint | None) -> dict[str, Any]:
     """What a training that goes on has to have in common with the one that was kept, beside recipe and seed."""
     window = None if design.window is None else design.window.to_dict()
     memory = {"name": design.memory, "options": design.options, "depth": design.depth, "window": window}
@@ -176,13 +176,15 @@ def _about(design: Design, data: Data) -> dict[str, Any]:
     seen = BackboneConfig.from_dict(design.policy_options.get("backbone", SMALL))
     options = {**design.policy_options, "backbone": seen.to_dict()}
     policy = {"family": design.policy, "options": options, "chunk": design.chunk}
+    eyes = {**design.backbone.to_dict(), "pooling": design.pooling}
+    given = {"eyes": eyes, "least_spread": design.spread, "start": start and start.model_id}
     # What is held out is looked at when all is done; where it is others, so are those that are trained on.
     looked_at = [] if data.validation is None else data.validation.data.episodes
     sides = {"training": data.training.data.episodes, "validation": looked_at}
     episodes = {side: digest(one.demo.name for one in found) for side, found in sides.items()}
     numbers = {side: digest(one.demo.digest for one in found) for side, found in sides.items()}
     learned = {"episodes": episodes, "numbers": numbers, "observation": design.observation.to_dict()}
-    return plain({"memory": {**memory, **sizes}, "policy": policy, **learned})
+    return plain({"memory": {**memory, **sizes}, "policy": policy, **given, **learned})
 
 
 def claim_folder(folder: Path, resume: bool) -> None:
