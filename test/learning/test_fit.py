@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from learning.synthetic import design, pair
+from safetensors.torch import load_file
 
 from trace_memory_ros.learning import build
 from trace_memory_ros.learning.data.batches import Data, EpisodeBatch
@@ -14,7 +15,11 @@ from trace_memory_ros.learning.engine import optimise
 from trace_memory_ros.learning.fit import fit
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporter
+from trace_memory_ros.learning.run_config import resolve
+from trace_memory_ros.learning.selection import Planned, memory_file, select_memory
+from trace_memory_ros.learning.sizes import AUTO
 from trace_memory_ros.runtime.checkpoint import load
+from trace_memory_ros.vision.config import POLICY, BackboneConfig
 
 SHORT = Recipe(
     memory_first=MemoryFirst(
@@ -124,3 +129,20 @@ def test_a_policy_is_adopted(data: Data, tmp_path: Path) -> None:
     assert trunk
     for name, value in trunk.items():
         assert torch.equal(value, adopted[name]), name
+
+
+def test_a_memory_is_tried_with_the_eyes_of_the_policy_that_is_started_from(data: Data, tmp_path: Path) -> None:
+    plan = design("gru")
+    seen = replace(plan.observation, thumbnail_px=plan.observation.image_px)
+    plan = replace(plan, observation=seen, backbone=BackboneConfig(POLICY))
+    shared = build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
+    fit(plan, shared, SHORT, 1).save(tmp_path / "first", "synthetic", {})
+    still = replace(SHORT, memory_first=replace(SHORT.memory_first, learning_rate=1e-12, attempts=1))
+    values = {"memory": {"name": AUTO, "among": ["gru"]}, "policy": {"start": str(tmp_path / "first")}}
+    select_memory(resolve({}, values), {}, lambda _: Planned(plan, still, shared), lambda _: None, tmp_path, False)
+    kept, theirs = load_file(memory_file(tmp_path, "gru")), load(tmp_path / "first").tensors_of("policy.")
+    eyes = {name: value for name, value in kept.items() if name.startswith("encoder.vision.")}
+    assert eyes
+    for name, value in eyes.items():
+        theirs_too = theirs[name.replace("encoder.vision.", "image_tokens.stages.")]
+        torch.testing.assert_close(value, theirs_too, atol=1e-6, rtol=0.0)

@@ -198,8 +198,14 @@ def check_start(config: RunConfig) -> None:
 
     Raises CheckpointError, and ValueError for a policy of another family.
     """
-    if config.policy.start:
-        build.check_family(load(config.policy.start), config.policy.family)
+    start = start_of(config)
+    if start is not None:
+        build.check_family(start, config.policy.family)
+
+
+def start_of(config: RunConfig) -> Checkpoint | None:
+    """The checkpoint that the policy is to start from, if there is one. Raises CheckpointError."""
+    return load(config.policy.start) if config.policy.start else None
 
 
 def fit_shown(
@@ -217,8 +223,7 @@ def fit_shown(
 
     `config` is written there too, unless what is to be resumed is of another run.
     """
-    start = load(config.policy.start) if config.policy.start else None
-    how: dict[str, Any] = dict(start=start, memory_file=memory_file, save_to=folder / KEPT, resume=resume)
+    how: dict[str, Any] = dict(start=start_of(config), memory_file=memory_file, save_to=folder / KEPT, resume=resume)
     how |= dict(hardware=hardware, group=group)
     if not group.writes:
         return fit(design, data, recipe, config.seed, **how)

@@ -18,12 +18,13 @@ from trace_memory_ros.learning.engine.hardware import CPU, Hardware
 from trace_memory_ros.learning.engine.optimise import Feed
 from trace_memory_ros.learning.engine.processes import ALONE
 from trace_memory_ros.learning.engine.stage_times import StageTimes
-from trace_memory_ros.learning.fit import keep_memory, new_agent
+from trace_memory_ros.learning.fit import keep_memory, new_agent, start_of
 from trace_memory_ros.learning.memory_first import learn_memory
 from trace_memory_ros.learning.recipe import Recipe
 from trace_memory_ros.learning.report.progress import Progress
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.runtime.checkpoint import Checkpoint
 
 FOLDER = "selection"
 """Beside a checkpoint: the trials, and the memory of each candidate."""
@@ -57,13 +58,15 @@ def learn_alone(
     hardware: Hardware = CPU,
     longer: bool = False,
     file: Path | None = None,
+    start: Checkpoint | None = None,
 ) -> Alone:
     """The memory-first phase alone, judged on the training decisions and on those of `judged_on`.
 
     longer: on the latter after the delays of the recipe's last stages too. file: where encoder and memory are kept.
+    start: checkpoint to take the policy from, with whose eyes a memory may see.
     """
     design, recipe, data = planned
-    agent = new_agent(design, data, seed).place(hardware)
+    agent = new_agent(design, data, seed, start).place(hardware)
     factors = recipe.memory_first.delay_factors if longer else ()
     if not agent.memory.delay_matters:
         # What it keeps does not depend on what was learned, and what needs more than that is tried after it.
@@ -98,7 +101,7 @@ def select_memory(
     nothing is trained.
     """
     settings: dict[str, Any] = {"run": config.to_dict(), **learned_from}
-    kept = KeptTrials(folder / "trials.json", settings, reuse)
+    kept, start = KeptTrials(folder / "trials.json", settings, reuse), start_of(config)
 
     def trial(candidate: Candidate) -> Trial:
         def learn() -> Trial:
@@ -106,7 +109,7 @@ def select_memory(
             if plan.data.validation is None:
                 return NOT_JUDGED
             file = memory_file(folder, candidate.memory)
-            return learn_alone(plan, plan.data.validation, config.seed, hardware, longer=True, file=file).trial
+            return learn_alone(plan, plan.data.validation, config.seed, hardware, True, file, start).trial
 
         found = kept.get(candidate.memory, learn)
         say(f"validation episodes, {candidate}: {found}")

@@ -12,6 +12,7 @@ from trace_memory_ros.learning.bags.plans import Plans
 from trace_memory_ros.learning.decisions.candidates import Candidate, KeptTrials, Trial
 from trace_memory_ros.learning.decisions.cross_validation import CrossValidation, cross_validate
 from trace_memory_ros.learning.engine.hardware import CPU, Hardware
+from trace_memory_ros.learning.fit import start_of
 from trace_memory_ros.learning.run_config import NONE, RunConfig
 from trace_memory_ros.learning.selection import learn_alone
 from trace_memory_ros.measure.accuracy import LEAST
@@ -50,7 +51,7 @@ def cross_validate_run(
     report: told of every trial. file: where trials are kept as they are done; reuse: take those that the same run of
     the same episodes kept there. None where the scenes are too few to fold, or no decision can be judged.
     """
-    config, used = plans.config, plans.used
+    config, used, start = plans.config, plans.used, start_of(plans.config)
     episodes = [plans.data.episodes[i] for i in used]
     folds = deal_scenes(episodes, plans.bags.split_seed)
     kept = KeptTrials(file, {"run": config.to_dict(), **plans.learned_from(used)}, reuse)
@@ -62,7 +63,8 @@ def cross_validate_run(
         plan = plans.of(candidate.memory, Split(sides[0], [], sides[1]), candidate.noise)
         if not plan.labels:
             return Trial(None, None)
-        return learn_alone(plan.planned, plan.held_out, config.seed, hardware, longer=config.memory.chosen).trial
+        longer = config.memory.chosen
+        return learn_alone(plan.planned, plan.held_out, config.seed, hardware, longer, start=start).trial
 
     def shown(fold: int, candidate: Candidate) -> Trial:
         found = kept.get(f"fold {fold}, {candidate}", partial(trial, fold, candidate))
