@@ -248,6 +248,18 @@ def test_bags_are_written_of_the_other_episodes_and_none_of_half_an_episode(
         list(import_dataset(root, out))
 
 
+def test_bags_of_an_earlier_import_do_not_stay_among_those_of_another_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many, few = write_dataset(tmp_path / "many", (0, 1, 0)), write_dataset(tmp_path / "few", (1,))
+    out = tmp_path / "out"
+    assert main(["bags", "from-lerobot", str(many), "--out", str(out)]) == 0
+    (out / "episode_by_hand").mkdir()
+    assert main(["bags", "from-lerobot", str(few), "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["episode_000000", "episode_by_hand"]
+    assert "removed, of an earlier import: episode_000001, episode_000002" in capsys.readouterr().out
+
+
 def test_a_dataset_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_dataset(tmp_path / "parts", (0, 1))
     with pytest.raises(ValueError, match="is not a LeRobotDataset"):

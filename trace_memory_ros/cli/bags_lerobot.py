@@ -68,17 +68,19 @@ def _episodes(bags: list[Path], recording: RecordingConfig) -> Iterator[BagEpiso
 def from_lerobot(args: argparse.Namespace) -> int:
     """Write the bags and name them, and what is left out; returns 1 where nothing was left."""
     from trace_memory_ros.files import outputs
-    from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset
+    from trace_memory_ros.learning.lerobot.importing import CONFIG, import_dataset, remove_others
 
     outputs.claim(args.out, "trace-memory bags from-lerobot")
     left_out: list[str] = []
-    written = 0
+    written: list[Path] = []
     for bag in import_dataset(args.dataset, args.out, left_out):
         print(bag, flush=True)
-        written += 1
+        written.append(bag)
     for reason in left_out:
         print(f"left out: {reason}")
-    print(f"{written} episodes; left out: {len(left_out)}; what is what in them: {args.out / CONFIG}")
+    if removed := remove_others(args.out, written):
+        print(f"removed, of an earlier import: {', '.join(removed)}")
+    print(f"{len(written)} episodes; left out: {len(left_out)}; what is what in them: {args.out / CONFIG}")
     return 0 if written else 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +10,16 @@ import yaml
 from numpy.typing import NDArray
 
 from trace_memory_ros.bags import fields, messages
+from trace_memory_ros.bags.layout import METADATA, author_of
 from trace_memory_ros.bags.recording import RecordingConfig
-from trace_memory_ros.bags.writer import BagFileWriter
+from trace_memory_ros.bags.writer import COMMAND, BagFileWriter, replace_bag
 from trace_memory_ros.learning.lerobot.dataset import Dataset
 from trace_memory_ros.learning.lerobot.frames import Unreadable
 from trace_memory_ros.learning.lerobot.layout import BRANCH, Layout, proposed
 from trace_memory_ros.learning.lerobot.source import SECOND_NS, START_NS
 
 _SENSED_NS, _TOLD_NS, _ANSWERED_NS = 1_000_000, 3_000_000, 5_000_000
-CONFIG = "observation.yaml"
+CONFIG, EPISODE = "observation.yaml", "episode_"
 
 
 def import_dataset(folder: str | Path, out: Path, left_out: list[str] | None = None) -> Iterator[Path]:
@@ -35,13 +36,25 @@ def import_dataset(folder: str | Path, out: Path, left_out: list[str] | None = N
     (out / CONFIG).write_text(yaml.safe_dump(recording.to_dict(), sort_keys=False), encoding="utf-8")
     for index in dataset.episodes:
         try:
-            bag = _write_episode(dataset, index, out / f"episode_{index:06d}", recording)
+            bag = _write_episode(dataset, index, out / f"{EPISODE}{index:06d}", recording)
         except Unreadable as error:
             if left_out is None:
                 raise
             left_out.append(f"episode {index}: {error}")
             continue
         yield bag
+
+
+def remove_others(out: Path, written: Collection[Path]) -> list[str]:
+    """Remove the bags that an earlier import left in `out` beside those `written`, and name them.
+
+    A folder of two datasets' episodes would be read as one, by the configuration of the newer.
+    """
+    old = [bag for bag in sorted(out.glob(f"{EPISODE}*")) if bag not in written and (bag / METADATA).exists()]
+    ours = [bag for bag in old if author_of(bag) == COMMAND]
+    for bag in ours:
+        replace_bag(bag, COMMAND)
+    return [bag.name for bag in ours]
 
 
 def _write_episode(dataset: Dataset, index: int, bag: Path, recording: RecordingConfig) -> Path:
