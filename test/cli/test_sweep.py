@@ -114,6 +114,11 @@ def test_seeds_judge_the_same_decisions_and_folds_count_where_none_are_held_out(
         ({"source": ["b"], "recipe": {}}, "unknown key 'recipe'"),
         ({"source": ["b"], "recipes": {"fast": 3}}, "recipes.fast = 3"),
         ({"source": "bags"}, "not a list"),
+        ({"source": ["b"], "recipes": {"other": {"memory.name": "lru"}}}, "memory.name, which is each run's own"),
+        ({"source": ["b"], "set": {"memory": {"name": "lru"}}}, "give it under memories"),
+        ({"source": ["b"], "set": {"seed": 3}}, "set or recipes.usual has seed.*: give it under seeds"),
+        ({"source": ["b"], "train": ["--seed=3"]}, "train has --seed=3.*: give it under seeds"),
+        ({"source": ["b"], "train": ["--memory", "lru"]}, "train has --memory"),
     ],
 )
 def test_a_file_that_is_wrong_is_named(tmp_path: Path, values: dict[str, object], said: str) -> None:

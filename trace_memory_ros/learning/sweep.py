@@ -15,7 +15,7 @@ import yaml
 
 from trace_memory_ros.files import plain
 from trace_memory_ros.files.strict import ConfigError, require_int
-from trace_memory_ros.learning.run_config import read_file
+from trace_memory_ros.learning.run_config import merged, nested, read_file
 from trace_memory_ros.measure.accuracy import LEAST
 from trace_memory_ros.measure.statistics import Interval, t_interval
 from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summary
@@ -23,6 +23,13 @@ from trace_memory_ros.measure.summary import FILE_NAME, SummaryError, read_summa
 USUAL = "usual"
 LEARNED_FROM = "learned_from"
 """In a training's summary: a digest of its episodes and observation."""
+ROWS = {"memory.name": "memories", "seed": "seeds"}
+"""Values that differ between runs, and where they are given."""
+OWN = {
+    "--memory": "give it under memories",
+    "--seed": "give it under seeds",
+    "--out": "`trace-memory sweep --out` says where runs are kept",
+}
 _STOPPED = 130
 
 
@@ -49,6 +56,10 @@ class SweepConfig:
         for name, values in self.recipes.items():
             if not isinstance(values, Mapping):
                 raise ConfigError(f"sweep: recipes.{name} = {values!r}: must be a mapping, {{}} for what is usual")
+            _check_rows({**self.set, **values}, f"set or recipes.{name}")
+        for word in self.train:
+            if word.partition("=")[0] in OWN:
+                raise ConfigError(f"sweep: train has {word}, which is each run's own: {OWN[word.partition('=')[0]]}")
 
     @classmethod
     def load(cls, path: Path) -> SweepConfig:
@@ -91,6 +102,15 @@ class Run:
             return read_summary(out / self.name).figures
         except SummaryError:
             return None
+
+
+def _check_rows(values: Mapping[str, Any], where: str) -> None:
+    """Refuse values that would make a run another than its row says."""
+    given = merged([nested(key, value) for key, value in values.items()])
+    memory = given.get("memory")
+    for key, found in (("memory.name", isinstance(memory, Mapping) and "name" in memory), ("seed", "seed" in given)):
+        if found:
+            raise ConfigError(f"sweep: {where} has {key}, which is each run's own: give it under {ROWS[key]}")
 
 
 @dataclass(frozen=True)
