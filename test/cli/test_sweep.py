@@ -134,6 +134,18 @@ def test_other_words_are_another_folder() -> None:
     assert [(run.seed, run.memory) for run in runs] == [(1, "gru"), (1, "lru"), (2, "gru"), (2, "lru")]
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_other_values_in_a_recipes_file_are_another_folder(tmp_path: Path, joined: bool) -> None:
+    recipe = tmp_path / "mine.yaml"
+    names = []
+    for steps in (3, 3, 4):
+        recipe.write_text(f"recipe: {{steps: {steps}}}", encoding="utf-8")
+        words = (f"--recipe={recipe}",) if joined else ("--recipe", str(recipe))
+        names.append(SweepConfig(("bags",), seeds=(0,), train=words).runs()[0].name)
+    assert names[0] == names[1] != names[2]
+    assert SweepConfig(("bags",), train=("--recipe", "none.yaml")).runs()
+
+
 def test_runs_of_recipes_with_a_dot_have_logs_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = SweepConfig(("b",), memories=("none",), seeds=(0,), recipes={"noise0.5": {}, "noise0.1": {}})
 

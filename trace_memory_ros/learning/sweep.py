@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +71,18 @@ class SweepConfig:
     def runs(self) -> list[Run]:
         """All trainings, whole tables of one seed first, so that what is there after an interruption is balanced."""
         return [
-            Run(memory, recipe, seed, self._words(memory, seed, values))
+            Run(memory, recipe, seed, self._words(memory, seed, values), self._read)
             for seed in self.seeds
             for recipe, values in self.recipes.items()
             for memory in self.memories
         ]
+
+    @cached_property
+    def _read(self) -> tuple[str, ...]:
+        """Hashes of the files that `train` names by `--recipe`: other values under the same name are other runs."""
+        words = [part for word in self.train for part in word.split("=", 1)]
+        files = [Path(path) for option, path in pairwise(words) if option == "--recipe"]
+        return tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file())
 
     def _words(self, memory: str, seed: int, values: Mapping[str, Any]) -> tuple[str, ...]:
         chosen = {**self.set, **values}
@@ -83,17 +92,18 @@ class SweepConfig:
 
 @dataclass(frozen=True)
 class Run:
-    """One training. words: for `trace-memory train`, but where it is kept."""
+    """One training. words: for `trace-memory train`, but where it is kept. read: hashes of files that these name."""
 
     memory: str
     recipe: str
     seed: int
     words: tuple[str, ...]
+    read: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Of its folder: another sweep's run of other words is another folder."""
-        digest = hashlib.sha256(json.dumps(self.words).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(json.dumps((*self.words, *self.read)).encode()).hexdigest()[:8]
         return f"{self.memory}-{self.recipe}-{self.seed}-{digest}".replace(" ", "-").replace("/", "-")
 
     def figures(self, out: Path) -> Mapping[str, Any] | None:
