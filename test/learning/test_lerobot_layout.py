@@ -173,3 +173,18 @@ def test_what_nobody_brings_is_refused_before_anything_is_decoded(
     assert main(["train", f"lerobot:{tmp_path / 'parts'}", "--set", asked, "--out", str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_policy_that_can_only_be_run_is_refused_before_anything_is_decoded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site" / "stranger-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[trace_memory_ros.policies]\nforeign = builtins:dict\n")
+    monkeypatch.syspath_prepend(package.parent)
+    dataset(tmp_path / "parts", features())
+    words = ["train", f"lerobot:{tmp_path / 'parts'}", "--policy", "foreign", "--out", str(tmp_path / "out")]
+    assert main(words) == 1
+    assert "'foreign' can be run here but not trained" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -31,6 +31,7 @@ from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Judged, Pro
 from trace_memory_ros.learning.run_config import RunConfig
 from trace_memory_ros.learning.trainer import Trainer
 from trace_memory_ros.measure.accuracy import Accuracy
+from trace_memory_ros.policies import families
 from trace_memory_ros.runtime.checkpoint import Checkpoint, load
 from trace_memory_ros.runtime.checkpoint_config import plain
 from trace_memory_ros.vision.config import SMALL, BackboneConfig
@@ -194,10 +195,11 @@ def claim_folder(folder: Path, resume: bool) -> None:
 
 
 def check_start(config: RunConfig) -> None:
-    """Open the checkpoint that the policy is to start from, before memories are tried or demonstrations rendered.
+    """Look whether the policy can be trained, and opened to start from, before bags are decoded or memories tried.
 
-    Raises CheckpointError, and ValueError for a policy of another family.
+    Raises UnknownFamily, CheckpointError, and ValueError for a policy of another family.
     """
+    families.family(config.policy.family).check_trained()
     start = start_of(config)
     if start is not None:
         build.check_family(start, config.policy.family)

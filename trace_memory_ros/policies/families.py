@@ -53,16 +53,24 @@ class PolicyFamily:
     def build(self, options: Mapping[str, Any]) -> ChunkModule:
         """An untrained module. Raises UnknownFamily where there is none to build, ConfigError for wrong options."""
         if self.config is None or self.module is None:
-            raise UnknownFamily(
-                f"policy family {self.name!r} can be run here but not trained: its entry point gives no config and "
-                "module. Train it where it comes from, or let its entry point be a PolicyFamily with both"
-            )
+            raise self._only_run()
         self.check_options(options)
         try:
             config = self.config(**options)
         except TypeError as error:
             raise ConfigError(f"policy.options of family {self.name!r}: {error}: correct {dict(options)}") from error
         return self.module(config)
+
+    def check_trained(self) -> None:
+        """Raise UnknownFamily where this package cannot train the family."""
+        if self.config is None or self.module is None:
+            raise self._only_run()
+
+    def _only_run(self) -> UnknownFamily:
+        return UnknownFamily(
+            f"policy family {self.name!r} can be run here but not trained: its entry point gives no config and "
+            "module. Train it where it comes from, or let its entry point be a PolicyFamily with both"
+        )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ConfigError naming an option that the family does not have, and the nearest, where its config tells."""
