@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ from html_pages import parsed, words
 from learning.synthetic import design, pair
 
 from trace_memory_ros.learning import build
-from trace_memory_ros.learning.fit import fit
+from trace_memory_ros.learning.fit import fit, fit_shown
 from trace_memory_ros.learning.recipe import MemoryFirst, Recipe
 from trace_memory_ros.learning.report import logs
 from trace_memory_ros.learning.report.console import TrainingReport
 from trace_memory_ros.learning.report.logs import RunLog
 from trace_memory_ros.learning.report.page import write_page
 from trace_memory_ros.learning.report.progress import JOINT, MEMORY, Progress, Reporters
+from trace_memory_ros.learning.run_config import resolve
 from trace_memory_ros.measure.accuracy import Accuracy
 
 FIRST = MemoryFirst((2.0,), (), stage_steps=4, check_steps=2, settle_steps=0, attempts=1)
@@ -46,6 +48,18 @@ def test_both_phases_leave_their_lines(tmp_path: Path) -> None:
     for part in stages.values():
         assert sum(part["share"].values()) == pytest.approx(1.0) and 0 < part["in_torch"] <= 1
     json.dumps(fitted.figures())
+
+
+def test_a_run_of_which_nothing_was_kept_leaves_no_lines_to_the_next(tmp_path: Path) -> None:
+    """As of one that ended in a fault before its first save: a sweep always asks to go on."""
+    with RunLog(tmp_path) as log:
+        log.progress(replace(line(900, MEMORY), attempt=2))
+    plan = design("gru")
+    data = build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
+    fit_shown(resolve({}, {}), plan, SHORT, data, tmp_path, resume=True)
+    assert [(found["phase"], found["attempt"]) for found in logs.read(tmp_path)] == [(MEMORY, 1)] * 2 + [(JOINT, 1)]
+    fit_shown(resolve({}, {}), plan, SHORT, data, tmp_path, resume=True)
+    assert len(logs.read(tmp_path)) == 3
 
 
 def test_a_log_that_goes_on_keeps_its_lines_and_a_new_one_does_not(tmp_path: Path) -> None:

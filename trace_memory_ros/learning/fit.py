@@ -229,7 +229,8 @@ def fit_shown(
     how |= dict(hardware=hardware, group=group)
     if not group.writes:
         return fit(design, data, recipe, config.seed, **how)
-    with TrainingReport(recipe) as shown, RunLog(folder, resume) as log:
+    # Lines of a run of which nothing was kept are not those of the one that begins now.
+    with TrainingReport(recipe) as shown, RunLog(folder, resume and (folder / KEPT).exists()) as log:
         how |= dict(report=Reporters(shown, log), begins=lambda: config.write(folder))
         return fit(design, data, recipe, config.seed, **how)
 
