@@ -58,8 +58,10 @@ def test_a_run_of_which_nothing_was_kept_leaves_no_lines_to_the_next(tmp_path: P
     data = build.prepare(plan, [pair(i) for i in range(3)], [pair(100)])
     fit_shown(resolve({}, {}), plan, SHORT, data, tmp_path, resume=True)
     assert [(found["phase"], found["attempt"]) for found in logs.read(tmp_path)] == [(MEMORY, 1)] * 2 + [(JOINT, 1)]
-    fit_shown(resolve({}, {}), plan, SHORT, data, tmp_path, resume=True)
+    again = fit_shown(resolve({}, {}), plan, SHORT, data, tmp_path, resume=True)
     assert len(logs.read(tmp_path)) == 3
+    page = write_page(tmp_path, "again", again.figures())
+    assert page is not None and "minutes, since it was resumed" in words(page.read_text(encoding="utf-8"))
 
 
 def test_a_log_that_goes_on_keeps_its_lines_and_a_new_one_does_not(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ class Fitted:
 
     memory: end of the memory-first phase; None where there was none: no weights to learn, resumed, taken from a file.
     memory_s, joint_s: wall time of the phases, memory_cpu_s, joint_cpu_s: CPU time. hardware, processes: what it was
-    trained on. times: where each phase's time went, see `StageTimes`.
+    trained on. times: where each phase's time went, see `StageTimes`. resumed: whether all these, and how often the
+    memory's phase was begun, are only of what was done since the training was stopped.
     """
 
     agent: Agent
@@ -65,6 +66,7 @@ class Fitted:
     hardware: Hardware = CPU
     processes: int = 1
     times: Mapping[str, Any] = field(default_factory=dict)
+    resumed: bool = False
 
     @property
     def memory_steps(self) -> int:
@@ -92,6 +94,7 @@ class Fitted:
             "memory_cpu_s": self.memory_cpu_s,
             "joint_cpu_s": self.joint_cpu_s,
             "training_minutes": (self.memory_s + self.joint_s) / 60.0,
+            "resumed": self.resumed,
             "hardware": {**self.hardware.to_dict(), "processes": self.processes},
             "stages": dict(self.times),
         }
@@ -166,7 +169,8 @@ def fit(
     spent = (*between.since(begun), *end.since(between))
     held_out = judge(agent, data.held_out) if group.writes else Judged(None, None)
     report.held_out(held_out)
-    return Fitted(agent, design, data, recipe, seed, memory, last, held_out, *spent, hardware, group.size, times)
+    told = (memory, last, held_out, *spent, hardware, group.size, times, kept is not None)
+    return Fitted(agent, design, data, recipe, seed, *told)
 
 
 def _about(design: Design, data: Data, start: Checkpoint | None) -> dict[str, Any]:

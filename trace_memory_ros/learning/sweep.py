@@ -172,7 +172,8 @@ def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dic
     """A row for each memory and recipe: what its seeds that are done reached, and why others failed.
 
     held_out: by folds where nothing was held out. Right decisions of all seeds together, which judge the same episodes:
-    ci95 is the wider of the seeds' own intervals, on average, and Student's over seeds.
+    ci95 is the wider of the seeds' own intervals, on average, and Student's over seeds. minutes: of seeds that were
+    trained without an interruption.
     """
     rows = []
     for recipe in config.recipes:
@@ -189,7 +190,7 @@ def table(config: SweepConfig, out: Path, failed: Mapping[str, str]) -> list[dic
                     "held_out": _pooled([_never_looked_at(f) for f in done]),
                     "validation": _pooled([f.get("validation_branch_accuracy") for f in done]),
                     "held_out_chunk_error": _mean([f.get("held_out_chunk_error") for f in done]),
-                    "minutes": _mean([f.get("training_minutes") for f in done]),
+                    "minutes": _mean([f.get("training_minutes") for f in done if not f.get("resumed")]),
                     "failed": {str(run.seed): failed[run.name] for run in runs if run.name in failed},
                 }
             )

@@ -78,11 +78,12 @@ def _facts(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     hardware = figures.get("hardware", {})
     episodes = {name: figures.get(f"{name}_episodes", 0) for name in ("training", "validation", "held_out")}
     minutes = {name: figures.get(f"{name}_s", 0.0) / 60.0 for name in ("memory", "joint")}
+    since = ", since it was resumed" if figures.get("resumed") else ""
     return [
         ("episodes", ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in episodes.items())),
         ("parameters", ", ".join(f"{name} {count:,}" for name, count in parts.items())),
-        ("minutes", ", ".join(f"{name} {value:.1f}" for name, value in minutes.items())),
-        ("attempts", str(figures.get("attempts", 0))),
+        (f"minutes{since}", ", ".join(f"{name} {value:.1f}" for name, value in minutes.items())),
+        (f"attempts{since}", str(figures.get("attempts", 0))),
         ("hardware", ", ".join(f"{name} {value}" for name, value in hardware.items())),
         ("model", str(figures.get("model_id", ""))),
     ]
