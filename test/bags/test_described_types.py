@@ -18,6 +18,7 @@ from rosbags.typesys.store import Typestore
 
 from studies import tiny_bags as tiny
 from trace_memory_ros.bags.build import decode_bag
+from trace_memory_ros.bags.cache import cache_key
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.observation.config import ObservationConfig, SensorConfig
 from trace_memory_ros.streams import registry
@@ -194,6 +195,20 @@ def test_a_third_partys_type_by_entry_point(tmp_path: Path, store: Typestore, in
     assert recording.observation.state_units == ("kPa", "kPa")
     (episode,), verdict = decode_bag(write(tmp_path / "bag", store, "skin", name, made), recording)
     assert verdict.ok and episode.state.tolist() == [[k + 3.0, float(k)] for k in range(TICKS)]
+
+
+def test_what_another_packages_code_read_is_read_again_once_that_is_other_code(
+    tmp_path: Path, store: Typestore, installed: None
+) -> None:
+    name = "tactile_msgs/msg/Taxels"
+    made = [store.types[name](header=header(store, k), pressures=np.full(2, k, dtype=np.float32)) for k in range(TICKS)]
+    recording = with_stream(SensorConfig("skin", "skin", 250, type=name, select={"pressure": [0]}))
+    bag = write(tmp_path / "bag", store, "skin", name, made)
+    before = cache_key(bag, recording, tmp_path / "cache")
+    assert cache_key(bag, recording, tmp_path / "cache") == before
+    code = Path(sys.modules["tactile_stream"].__file__ or "")
+    code.write_text(code.read_text(encoding="utf-8").replace("dtype=np.float64)", "dtype=np.float64) * 1e3"))
+    assert cache_key(bag, recording, tmp_path / "cache") != before
 
 
 def test_an_unknown_type_is_refused_with_the_way_out() -> None:

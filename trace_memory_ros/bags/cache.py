@@ -24,8 +24,10 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.sqlite_journal import journals
 from trace_memory_ros.files import atomic
 from trace_memory_ros.files.parent import end_with_parent
+from trace_memory_ros.files.source import brought_digest
 from trace_memory_ros.files.stored import StoredArray
 from trace_memory_ros.observation.frames import Frames
+from trace_memory_ros.streams.registry import brought_by
 
 FORMAT = 6
 SUMMARY = "bag.json"
@@ -98,7 +100,7 @@ def load_episodes(
 
 
 def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
-    """Name of a bag's folder in the cache: a hash of its files, the configuration and the format."""
+    """Name of a bag's folder in the cache: a hash of its files, the configuration, the format, and others' code."""
     parts = [file for part in layout_of(bag).files for file in (part, *journals(part))]
     annotations = branch_file(recording, bag)
     files = [*parts, bag / METADATA, annotations]
@@ -107,7 +109,15 @@ def cache_key(bag: Path, recording: RecordingConfig, cache_dir: Path) -> str:
     content = {"format": FORMAT, "recording": recording.to_dict(), "files": contents}
     if annotations is not None and (others := others_beside(bag)):
         content["beside"] = others
+    if brought := {brought_by(name) for name in _types(recording)} - {""}:
+        content["brought"] = brought_digest(brought)
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+
+
+def _types(recording: RecordingConfig) -> set[str]:
+    """Message types that a recording's numbers are read from."""
+    parts = () if recording.actions is None else recording.actions.parts
+    return {stream.type for stream in recording.observation.streams} | {part.type for part in parts}
 
 
 def file_hash(file: Path, cache_dir: Path) -> str:

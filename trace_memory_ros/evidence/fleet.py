@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.evidence.evaluator import EpisodeEvaluator, EvidenceSettings, donors, first_label, told_of
 from trace_memory_ros.evidence.figures import figures_of
 from trace_memory_ros.evidence.results import SCHEMA, EpisodeEvidence, Evaluation, FailedBag
+from trace_memory_ros.files.source import brought_digest, digest_of
 from trace_memory_ros.measure.fleet import Executor, ResultCache, Step, executor, key_of, run_cached
 from trace_memory_ros.measure.workers import DIED, reason_of
 from trace_memory_ros.observation.frames import Cameras
@@ -282,25 +282,4 @@ def _keys(
 def source_digest() -> str:
     """Hash of the source that results depend on: cached ones are of the very code that would make them again."""
     root = Path(trace_memory_ros.__file__).parent
-    return _digest_of((room, root / room) for room in SOURCE_ROOMS)
-
-
-def brought_digest(packages: Iterable[str]) -> str:
-    """Hash of the source of the importable `packages` that bring a memory, its eyes or a policy."""
-    found = []
-    for package in sorted(packages):
-        module = sys.modules[package]
-        # One module alone has no folder, and one without a file, as typed in, has no source.
-        places = getattr(module, "__path__", None) or filter(None, [getattr(module, "__file__", None)])
-        found += [(package, Path(place)) for place in places]
-    return _digest_of(found)
-
-
-def _digest_of(sources: Iterable[tuple[str, Path]]) -> str:
-    """Hash of all Python files under named places, or of the file that one is, and of what they are called there."""
-    digest = hashlib.sha256()
-    for name, place in sources:
-        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            called = f"{name}\0{file.relative_to(place).as_posix()}\0"
-            digest.update(called.encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest_of((room, root / room) for room in SOURCE_ROOMS)

@@ -63,6 +63,12 @@ def stream_type(name: str) -> StreamType:
     return kind
 
 
+def brought_by(name: str) -> str:
+    """The imported package that brings the type of that name; empty for one of this package's own."""
+    found = None if name in OWN else entry_points.load(GROUP, name, "message type")
+    return "" if found is None else found.origin.partition(":")[0].partition(".")[0]
+
+
 def command_type(name: str) -> CommandType:
     """The type of that name, in which commands can be sent. Raises ConfigError."""
     kind = stream_type(name)
