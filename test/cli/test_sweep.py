@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -18,6 +22,7 @@ from trace_memory_ros.learning.sweep import SweepConfig
 from trace_memory_ros.measure.accuracy import Accuracy
 from trace_memory_ros.measure.summary import read_summary, write_summary
 
+PATIENCE_S = 120.0
 SMALL = {"recipe.steps": 1, "policy.chunk": 4, "bags.cross_validation": False, "recipe.batch_pairs": 1}
 
 
@@ -53,6 +58,30 @@ def test_rows_are_trainings_and_one_that_failed_is_told(
     given = file(tmp_path, **{**yaml.safe_load(given.read_text()), "memories": ["none"]})
     assert main(["sweep", str(given), "--out", "found"]) == 0
     assert (run.parent / "summary.json").stat().st_mtime_ns == done
+
+
+def test_trainings_stop_with_their_sweep(tmp_path: Path) -> None:
+    """As where a service or a scheduler ends it: nobody presses Ctrl-C in the trainings' terminal."""
+    write_bags(tmp_path / "bags", 4, recording())
+    config_file(tmp_path, recording())
+    given = file(
+        tmp_path, source=["bags"], memories=["none"], seeds=[0], set={**SMALL, "recipe.steps": 10**6},
+        train=["--config", "observation.yaml", "--device", "cpu"],
+    )  # fmt: skip
+    command = [sys.executable, "-m", "trace_memory_ros.cli.main", "sweep", str(given), "--out", "found"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+        runs = tmp_path / "found" / "runs"
+        wait_for(lambda: any(log.stat().st_size for log in runs.glob("*/progress.jsonl")))
+        started.terminate()
+        assert started.wait(PATIENCE_S)
+    wait_for(lambda: any("stopped at step" in log.read_text(encoding="utf-8") for log in runs.glob("*.log")))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_table_pools_decisions_and_is_as_unsure_as_its_seeds(tmp_path: Path) -> None:

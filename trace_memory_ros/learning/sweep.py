@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,11 @@ OWN = {
     "--seed": "give it under seeds",
     "--out": "`trace-memory sweep --out` says where runs are kept",
 }
+TRAIN = (
+    "import sys; from trace_memory_ros.files.parent import stop_with; stop_with({parent}); "
+    "from trace_memory_ros.cli.main import main; sys.exit(main())"
+)
+"""A training that nobody waits for would go on, and write beside the one that takes its place."""
 _STOPPED = 130
 
 
@@ -135,10 +141,10 @@ class Job:
 def carry_out(job: Job) -> tuple[Job, str]:
     """Train in a process of its own, going on where an interrupted run stopped; the job, and why it failed, if it did.
 
-    What it prints is in a file beside its folder.
+    What it prints is in a file beside its folder. It stops when this process ends.
     """
     job.folder.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "trace_memory_ros.cli.main", "train", *job.run.words]
+    command = [sys.executable, "-c", TRAIN.format(parent=os.getpid()), "train", *job.run.words]
     log = job.folder.with_name(f"{job.folder.name}.log")
     with log.open("w", encoding="utf-8") as said:
         done = subprocess.run(
