@@ -23,6 +23,7 @@ from trace_memory_ros.bags.faults import BagVerdict
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.cli.bags_things import PICTURE
 from trace_memory_ros.cli.main import main
+from trace_memory_ros.files import outputs
 from trace_memory_ros.learning.bags.recordings import recordings_under
 from trace_memory_ros.learning.bags.training import read_bags
 from trace_memory_ros.learning.lerobot.dataset import Dataset
@@ -312,8 +313,11 @@ def test_the_command_line_inspects_and_trains_to_a_checkpoint_that_runs_on_ros(
     plain = yaml.safe_load(config.read_text())
     plain["observation"] |= {"image_px": 16, "thumbnail_px": PX}
     config.write_text(yaml.safe_dump(plain))
+    outputs.claim(tmp_path / "out", "trace-memory train")
+    recording_of(root).keep_beside(tmp_path / "out")  # of bags, from which the folder's first checkpoint learned
     asked = ["train", f"lerobot:{root}", "--config", str(config), "--out"]
     assert main([*asked, str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), *SHORT]) == 0
+    assert RecordingConfig.beside(tmp_path / "out") is None
     observation = load(tmp_path / "out").config.observation
     assert [camera.topic for camera in observation.cameras] == [
         "camera/front/image_raw",

@@ -147,6 +147,11 @@ class RecordingConfig:
         text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
         atomic.write(checkpoint / BESIDE_CHECKPOINT, text)
 
+    @staticmethod
+    def forget_beside(checkpoint: Path) -> None:
+        """Remove what a checkpoint that lay in this folder before said of its bags: the new one learned from others."""
+        (checkpoint / BESIDE_CHECKPOINT).unlink(missing_ok=True)
+
     @classmethod
     def beside(cls, checkpoint: Path) -> RecordingConfig | None:
         """What was what in the bags that a checkpoint learned from; None where it does not say. Raises ConfigError."""

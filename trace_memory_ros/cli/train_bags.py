@@ -72,7 +72,9 @@ def train_from(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, 
         sweep.LEARNED_FROM: plans.digest,
     }
     figures["model_id"] = fitted.save(folder, str(config.task), figures, command=command())
-    if not any(is_dataset(source) for source in args.source):
+    if any(is_dataset(source) for source in args.source):
+        recording.forget_beside(folder)
+    else:
         recording.keep_beside(folder)
     write_summary(folder, command(), figures)
     write_page(folder, f"{config.task}: {config.memory.name}, seed {config.seed}", figures)
