@@ -145,6 +145,8 @@ def test_seeds_judge_the_same_decisions_and_folds_count_where_none_are_held_out(
         ({"source": ["b"], "recipe": {}}, "unknown key 'recipe'"),
         ({"source": ["b"], "recipes": {"fast": 3}}, "recipes.fast = 3"),
         ({"source": "bags"}, "not a list"),
+        ({"source": ["b"], "seeds": [0, 1, 0]}, "seeds has 0 twice"),
+        ({"source": ["b"], "memories": ["gru", "gru"]}, "memories has gru twice"),
         ({"source": ["b"], "recipes": {"other": {"memory.name": "lru"}}}, "memory.name, which is each run's own"),
         ({"source": ["b"], "set": {"memory": {"name": "lru"}}}, "give it under memories"),
         ({"source": ["b"], "set": {"seed": 3}}, "set or recipes.usual has seed.*: give it under seeds"),

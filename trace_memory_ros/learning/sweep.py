@@ -59,6 +59,10 @@ class SweepConfig:
         for name in ("source", "memories", "seeds", "recipes"):
             if not getattr(self, name):
                 raise ConfigError(f"sweep: {name} is empty: give at least one")
+        for name in ("memories", "seeds"):
+            given = list(getattr(self, name))
+            if twice := [one for one in given if given.count(one) > 1]:
+                raise ConfigError(f"sweep: {name} has {twice[0]} twice: its runs would count twice; leave one out")
         for seed in self.seeds:
             require_int(seed, "sweep: seeds", 0)
         for name, values in self.recipes.items():
