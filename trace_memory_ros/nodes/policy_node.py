@@ -77,7 +77,7 @@ class PolicyNode(ManagedNode):
             self, actions, policy.action_names, observation, shown, settings, self._fault
         )
         self._senders = self._commands.senders
-        self._company = Company(self, self._commands.publishers, self._senders)
+        self._company = Company(self, self._commands.topics, self._senders)
         self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [*self._commands.publishers, self._diagnostics]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import rclpy
@@ -52,16 +53,12 @@ def listen(
     context = Context()
     # Without arguments rclpy would read those of the command, whose remaps are none of a ROS program's.
     rclpy.init(args=[], context=context)
-    try:
-        node = _node(context, namespace, remap)
-    except BaseException:
-        rclpy.try_shutdown(context=context)
-        raise
-    try:
-        return _Doctor(node, observation, actions).seen(seconds)
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with ExitStack() as ends:
+        ends.callback(rclpy.try_shutdown, context=context)
+        node, graph = _node(context, namespace, remap), _onlooker(context)
+        for made in (node, graph):
+            ends.callback(made.destroy_node)
+        return _Doctor(node, graph, observation, actions).seen(seconds)
 
 
 def _node(context: Context, namespace: str, remap: Sequence[str]) -> Node:
@@ -82,9 +79,20 @@ def _node(context: Context, namespace: str, remap: Sequence[str]) -> Node:
         raise ConfigError(f"remaps {', '.join(remap)}: {said}; write OLD:=NEW, both as topics") from error
 
 
+def _onlooker(context: Context) -> Node:
+    """Asks the graph. A node with rules would rename every topic that it is asked about, resolved ones too."""
+    return rclpy.create_node(
+        "trace_memory_doctor_graph",
+        context=context,
+        use_global_arguments=False,
+        enable_rosout=False,
+        start_parameter_services=False,
+    )
+
+
 class _Doctor:
-    def __init__(self, node: Node, observation: ObservationConfig, actions: ActionConfig | None) -> None:
-        self._node = node
+    def __init__(self, node: Node, graph: Node, observation: ObservationConfig, actions: ActionConfig | None) -> None:
+        self._node, self._graph = node, graph
         self._streams = {s.name: TopicSeen(node.resolve_topic_name(s.topic)) for s in observation.inputs}
         parts = actions.parts if actions else ()
         self._commands = {part.topic: TopicSeen(node.resolve_topic_name(part.topic)) for part in parts}
@@ -106,11 +114,11 @@ class _Doctor:
         topics = self._others()
         for seen in (*self._streams.values(), *self._commands.values(), self._conditions):
             seen.types = topics.get(seen.name, ())
-            seen.publishers = self._ends(self._node.get_publishers_info_by_topic(seen.name))
-            seen.subscribers = self._ends(self._node.get_subscriptions_info_by_topic(seen.name))
+            seen.publishers = self._ends(self._graph.get_publishers_info_by_topic(seen.name))
+            seen.subscribers = self._ends(self._graph.get_subscriptions_info_by_topic(seen.name))
         for topic in self._actions:
             feedback = self._commands[topic].name + FEEDBACK
-            self._commands[topic].servers = self._ends(self._node.get_publishers_info_by_topic(feedback))
+            self._commands[topic].servers = self._ends(self._graph.get_publishers_info_by_topic(feedback))
         heard = (seconds, self._streams, self._commands, self._conditions)
         return Seen(*heard, topics, transport(), "/clock" in topics, ended_ns)
 
@@ -122,11 +130,11 @@ class _Doctor:
 
     def _others(self) -> Mapping[str, tuple[str, ...]]:
         """Topics that somebody else publishes."""
-        found = dict(self._node.get_topic_names_and_types())
+        found = dict(self._graph.get_topic_names_and_types())
         return {name: tuple(types) for name, types in found.items() if self._published(name)}
 
     def _published(self, topic: str) -> bool:
-        return bool(self._ends(self._node.get_publishers_info_by_topic(topic)))
+        return bool(self._ends(self._graph.get_publishers_info_by_topic(topic)))
 
     def _ends(self, infos: Sequence[Any]) -> list[Endpoint]:
         own = self._node.get_fully_qualified_name()

@@ -17,16 +17,19 @@ SETTLING_S = 3.0
 
 
 class Company:
-    """Other publishers of the topics of `publishers`, their subscribers, and the servers of `senders`.
+    """Other publishers of a node's command topics, their subscribers, and the servers of `senders`.
+
+    topics: as the node was made with them.
 
     An arm obeys whoever spoke last, so this node gives no command while another might, until a person who enables has
     accepted those that are there. One that was killed is in the graph for some seconds more. Others that send goals of
     the same action are not seen: clients are in the graph without sending any, as MoveIt's.
     """
 
-    def __init__(self, node: Node, publishers: Sequence[Any], senders: Sequence[GoalSender] = ()) -> None:
+    def __init__(self, node: Node, topics: Sequence[str], senders: Sequence[GoalSender] = ()) -> None:
         self._node, self._senders = node, senders
-        self._topics = [publisher.topic_name for publisher in publishers]
+        self._asked = list(topics)
+        self._topics = [node.resolve_topic_name(topic) for topic in topics]
         self._accepted: set[tuple[int, ...]] = set()
         self._looked_at = self._since = -SETTLING_S
         self._rivals: list[str] = []
@@ -39,7 +42,7 @@ class Company:
 
     def accept(self) -> None:
         """Whoever is there may command too."""
-        self._accepted = {_gid(info) for topic in self._topics for info in self._publishers(topic)}
+        self._accepted = {_gid(info) for topic in self._asked for info in self._publishers(topic)}
         self._looked_at = -LOOK_S
 
     @property
@@ -47,7 +50,7 @@ class Company:
         """Why no command may be given; empty where one may."""
         if time.monotonic() - self._looked_at >= LOOK_S:
             self._looked_at = time.monotonic()
-            self._rivals = sorted({name for topic in self._topics for name in self._rivals_on(topic)})
+            self._rivals = sorted({name for topic in self._asked for name in self._rivals_on(topic)})
         if not self._rivals:
             return ""
         what = f"{', '.join(self._topics)}: also commanded by {', '.join(self._rivals)}"
@@ -77,6 +80,7 @@ class Company:
         yield from names
 
     def _publishers(self, topic: str) -> list[Any]:
+        # Which remaps it: of a resolved one it would tell of the topic that another rule makes of that.
         return list(self._node.get_publishers_info_by_topic(topic))
 
 

@@ -39,8 +39,9 @@ class GoalSender:
     """
 
     def __init__(self, node: Node, part: ActionPart, fault: Callable[[str, str], None]) -> None:
-        self._client: Any = ActionClient(node, action_class(part.type, part.where), part.topic)
+        # Actions heed no remapping rule themselves.
         self.name = node.resolve_topic_name(part.topic)
+        self._client: Any = ActionClient(node, action_class(part.type, part.where), self.name)
         self._tolerance, self._fault = part.tolerance, fault
         self._sent: Values | None = None
         self._asked: Future[Any] | None = None

@@ -59,14 +59,15 @@ class CommandPublishers:
         self._classes = [self._class_of(part) for part in actions.parts]
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
         profile = qos.command(settings.command_age_limit_ms)
+        self.topics: list[str] = []
         self.publishers: list[Any] = []
         self.senders: list[GoalSender] = []
         for kind, part in zip(self._classes, actions.parts, strict=True):
             if self._sends_goals(part):
                 self.senders.append(GoalSender(node, part, fault))
             else:
-                topic = dry_topic(part.topic) if self._dry else part.topic
-                self.publishers.append(node.create_lifecycle_publisher(kind, topic, profile))
+                self.topics.append(dry_topic(part.topic) if self._dry else part.topic)
+                self.publishers.append(node.create_lifecycle_publisher(kind, self.topics[-1], profile))
         outlets = {True: iter(self.senders), False: iter(self.publishers)}
         self._outlets = [next(outlets[self._sends_goals(part)]) for part in actions.parts]
 
