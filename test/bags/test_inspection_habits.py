@@ -248,7 +248,8 @@ def test_numbers_that_follow_no_joint_are_not_named_after_joints(tmp_path: Path)
     proposal = proposed(tmp_path, (CAMERA, STATES, speeds))
     assert proposal.recording is not None and proposal.recording.actions is not None
     assert proposal.recording.actions.names[0].endswith("_0")
-    assert any("behave like no joints' positions" in note for note in proposal.notes)
+    (note,) = [note for note in proposal.notes if "behave like no joints' positions" in note]
+    assert "give velocities their unit (units: {velocity_0: rad/s, ...})" in note
 
 
 def test_commands_that_begin_late_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from bags import strangers
+from bags.strangers import Topic, image, joints, numbers, trajectory
 
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import Grade
@@ -17,6 +18,9 @@ from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 
 ROOT = Path(__file__).parents[2]
+CAMERA = Topic("/camera/image_raw", strangers.IMAGE, 15, image(), 0.02)
+STATES = Topic("/joint_states", strangers.JOINTS, 50, joints(strangers.SIX))
+COMMANDS = Topic("/arm_controller/joint_trajectory", strangers.TRAJECTORY, 10, trajectory(strangers.SIX))
 
 
 @dataclass(frozen=True)
@@ -227,3 +231,26 @@ def test_the_shipped_robots_say_what_their_comments_say() -> None:
     assert two.observation.state_dim == 30 and two.observation.path_dim == 12
     assert two.actions is not None and two.actions.names[6] == "right.joint_1"
     assert robots["mobile_manipulator"].observation.state_units[0] == "m"
+
+
+def test_a_switch_that_is_called_like_a_command_is_listed_with_actions_and_told(tmp_path: Path) -> None:
+    suction = [
+        Topic(f"/vacuum/{name}", "std_msgs/msg/Bool", 10, numbers(lambda t: bool(np.sin(t) > 0)))
+        for name in ("command", "state")
+    ]
+    proposal = inspect(strangers.record(tmp_path / "bag", (CAMERA, STATES, COMMANDS, *suction)))
+    sections = {one.topic: one.section for one in proposal.passed_over}
+    assert sections["/vacuum/command"] == "actions" and sections["/vacuum/state"] == "observation.streams"
+    assert any("/vacuum/command: called like commands, and left out" in note for note in proposal.notes)
+
+
+def test_a_trajectory_of_velocities_alone_is_left_out_for_what_it_lacks(tmp_path: Path) -> None:
+    def speeds(t: float) -> strangers.Plain:
+        return {"joint_names": list(strangers.SIX), "points": [{"velocities": strangers.aim(t, 6)}]}
+
+    commands = Topic("/arm/joint_trajectory", strangers.TRAJECTORY, 20, speeds)
+    proposal = inspect(strangers.record(tmp_path / "bag", (CAMERA, STATES, commands)))
+    (left,) = [one for one in proposal.passed_over if one.section == "actions"]
+    assert left.why.startswith("gives no positions of the joints that it names")
+    assert left.entry is not None and left.entry["select"] == {"velocity": list(strangers.SIX)}
+    assert any("JointTrajectory topic of positions" in text for text in proposal.missing)

@@ -21,11 +21,14 @@ from trace_memory_ros.bags.numbers import Range
 from trace_memory_ros.bags.survey import ARRAYS, TopicSurvey
 from trace_memory_ros.files.names import unique
 from trace_memory_ros.streams import gripper, pose, twist
+from trace_memory_ros.streams.scalars import SCALARS
 
 TWISTS = (twist.TWIST.name, twist.TWIST_STAMPED.name)
 TYPES = (fields.TRAJECTORY, fields.JOINTS, *ARRAYS, *FLOATS, *TWISTS, pose.POSE_STAMPED.name, gripper.COMMAND.name)
 ALWAYS = (fields.TRAJECTORY, gripper.COMMAND.name)
 """Types that nothing but commands are of."""
+SWITCHES = tuple(one.name for one in SCALARS if one.name not in FLOATS)
+"""Types of commands and of much else: that a policy is to give them, a person has to say."""
 BASE, HAND, GRIPPER = "<base>", "<hand>", "<gripper>"
 """Things that are moved without naming joints, called as no joint is."""
 Named = Callable[[str], str]
@@ -73,7 +76,7 @@ def _candidates(proposal: Proposal, streams: list[StateStream], why: dict[str, s
             continue
         part = _part(topic, found, streams, proposal.named)
         if part is None:
-            why[topic] = "holds no numbers, or some that are not finite"
+            why[topic] = _why_none(found)
         elif found.info.type_name in (*TWISTS, pose.POSE_STAMPED.name) and not _moves(found):
             why[topic] = "commands that never change"
         elif found.info.type_name == pose.POSE_STAMPED.name and _is_rare(found):
@@ -82,10 +85,24 @@ def _candidates(proposal: Proposal, streams: list[StateStream], why: dict[str, s
             yield part
 
 
+def _why_none(found: TopicSurvey) -> str:
+    if found.info.type_name in (fields.TRAJECTORY, fields.JOINTS):
+        return "gives no positions of the joints that it names, or some that are not finite"
+    return "holds no numbers, or some that are not finite"
+
+
 def is_command(topic: str, found: TopicSurvey) -> bool:
     """Whether a topic is of commands, by its type or its name."""
-    type_name = found.info.type_name
-    return type_name in ALWAYS or (type_name in TYPES and words.is_commanded(topic) and not words.is_shown_only(topic))
+    return found.info.type_name in ALWAYS or (found.info.type_name in TYPES and _is_called_so(topic))
+
+
+def is_switch(topic: str, found: TopicSurvey) -> bool:
+    """Whether a topic of one of `SWITCHES` is called like commands."""
+    return found.info.type_name in SWITCHES and _is_called_so(topic)
+
+
+def _is_called_so(topic: str) -> bool:
+    return words.is_commanded(topic) and not words.is_shown_only(topic)
 
 
 def _moves(found: TopicSurvey) -> bool:
@@ -213,7 +230,10 @@ def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream], name
             return CommandPart(topic, found, select, covers, stream.name, tuple(select))
     name = words.part_name(named(topic), "command")
     select = {f"{name}_{index}": int(index) for index in ranges}
-    note = f"{topic} holds {size} numbers that behave like no joints' positions: name them as their controller does"
+    note = (
+        f"{topic} holds {size} numbers that behave like no joints' positions: name them as their controller does, and "
+        f"give velocities their unit (units: {{{name}_0: rad/s, ...}}), without which an outage repeats them"
+    )
     owner = able[0].name if len(able) == 1 else _owner(topic, streams)
     covers = frozenset((owner, joint) for joint in (able[0].joints if len(able) == 1 else select))
     return CommandPart(topic, found, select, covers, "", tuple(select), note=note)

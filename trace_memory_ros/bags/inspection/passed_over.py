@@ -8,7 +8,7 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.inspection import words
 from trace_memory_ros.bags.inspection.cameras import DEPTH_RANGE_M, is_depth
 from trace_memory_ros.bags.inspection.commands import TYPES as COMMANDS
-from trace_memory_ros.bags.inspection.commands import is_command
+from trace_memory_ros.bags.inspection.commands import is_command, is_switch
 from trace_memory_ros.bags.inspection.proposal import SECTIONS, PassedOver, Plain, Proposal
 from trace_memory_ros.bags.inspection.state import usual_joints
 from trace_memory_ros.bags.survey import ARRAYS, IMAGES, READ, TopicSurvey
@@ -85,7 +85,7 @@ def _with_entry(
         CameraConfig(**entry)
         return PassedOver(topic, f"{found.main_format}, {reason}", CAMERAS, entry)
     select = _select(topic, found)
-    if type_name in COMMANDS and is_command(topic, found):
+    if is_command(topic, found) or is_switch(topic, found):
         name = unique(words.part_name(named(topic), "command"), names)
         entry = {"name": name, "topic": named(topic), "type": type_name, "select": select, **received}
         selected(stream_type(type_name), select, topic)

@@ -11,7 +11,14 @@ from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.inspection import words
 from trace_memory_ros.bags.inspection.cameras import Camera, cameras
-from trace_memory_ros.bags.inspection.commands import BASE, GRIPPER, HAND, CommandPart, command_parts
+from trace_memory_ros.bags.inspection.commands import (
+    BASE,
+    GRIPPER,
+    HAND,
+    CommandPart,
+    command_parts,
+    is_switch,
+)
 from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, episode_rule, episode_topic
 from trace_memory_ros.bags.inspection.passed_over import passed_over
 from trace_memory_ros.bags.inspection.proposal import Plain, Proposal, Surveys, one_line
@@ -102,6 +109,7 @@ def _fill(proposal: Proposal) -> None:
 
     taken = [one.name for one in used if one.name]
     proposal.passed_over = passed_over(proposal, chosen.why, stale_ms, taken)
+    _note_switches(proposal)
     if not seen or not streams:
         return
     _note_late(proposal, [*seen, *streams])
@@ -157,8 +165,8 @@ def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStr
 def _no_commands(streams: list[StateStream], named: Named, tick_ms: int) -> str:
     """What is missing without commands, and how an arm that was guided by hand teaches without them."""
     text = (
-        "commands: no trajectory_msgs/JointTrajectory topic, nor one of joint states, numbers, velocities or poses "
-        "that is named like a command; without them a bag can be replayed and evaluated, not learned from"
+        "commands: no trajectory_msgs/JointTrajectory topic of positions, nor one of joint states, numbers, velocities "
+        "or poses that is named like a command; without them a bag can be replayed and evaluated, not learned from"
     )
     guided = [one for one in streams if one.joints and one.found.info.type_name == fields.JOINTS]
     if not guided:
@@ -222,6 +230,15 @@ def _part(one: CommandPart, named: Named, stamped: Mapping[str, str]) -> Plain:
 
 def _stamp(topic: str, stamped: Mapping[str, str]) -> dict[str, Any]:
     return {"stamp": "received"} if stamped[topic] == "received" else {}
+
+
+def _note_switches(proposal: Proposal) -> None:
+    """Commands that nobody learns unless a person says so, such as a suction's."""
+    left = [one.topic for one in proposal.passed_over if one.entry and is_switch(one.topic, proposal.topics[one.topic])]
+    if left:
+        proposal.notes.append(
+            f"{words.listed(left)}: called like commands, and left out: add what the policy is to give to actions"
+        )
 
 
 def _note_late(proposal: Proposal, used: Sequence[Used]) -> None:
