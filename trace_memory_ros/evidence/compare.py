@@ -134,8 +134,8 @@ def _check_alike(first: Evaluation, second: Evaluation) -> None:
     for place, side in (("first", first), ("second", second)):
         if not side.episodes:
             raise CompareError(
-                f"the {place} evaluation ({side.model.checkpoint}) has no episode, {len(side.failed)} bags failed: "
-                "repair them and evaluate again"
+                f"the {place} evaluation ({side.model.checkpoint}) has no episode, {side.bags_that_failed} bags "
+                "failed: repair them and evaluate again"
             )
 
 

@@ -281,6 +281,11 @@ class Evaluation:
     figures: Mapping[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
 
+    @property
+    def bags_that_failed(self) -> int:
+        """How many bags `failed` is about: one may have several faults."""
+        return len({fault.bag for fault in self.failed})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready mapping; `from_dict` inverts it."""
         return asdict(self)

@@ -269,8 +269,8 @@ def _held(tried: Sequence[Tried]) -> str:
 def _obstacle(evaluation: Evaluation) -> str:
     """Why no decision was tried."""
     if not evaluation.episodes:
-        lost = len(evaluation.failed)
-        return f"all {lost} bags failed; the list below says why" if lost else "there was no bag to evaluate"
+        lost = evaluation.bags_that_failed
+        return f"all {lost} bags failed; their list says why" if lost else "there was no bag to evaluate"
     if not evaluation.model.has_policy:
         return "the checkpoint holds a memory without a policy, so no action can be compared; train it with one"
     if not any(episode.branches for episode in evaluation.episodes):
