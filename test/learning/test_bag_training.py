@@ -265,8 +265,10 @@ def test_clock_rules_are_read_from_text() -> None:
     assert parse_clock("path:0.5") == PathLength(0.5, 0.5)
     assert parse_clock("path:0.5:0.1") == PathLength(0.5, 0.1)
     assert parse_clock("every:3") == EveryTicks(3)
-    for wrong in ("every:0", "path:x", "often"):
-        with pytest.raises(ValueError, match="clock"):
+    with pytest.raises(ValueError, match="clock 'every:0': .* at least 1"):
+        parse_clock("every:0")
+    for wrong in ("every:2.5", "path:x", "often"):
+        with pytest.raises(ValueError, match=f"clock '{wrong}': use path:LENGTH"):
             parse_clock(wrong)
 
 

@@ -248,6 +248,10 @@ def parse_clock(text: str) -> ClockRule:
             return PathLength(float(numbers[0]), float(numbers[-1]))
         if kind == "every" and len(numbers) == 1:
             return EveryTicks(int(numbers[0]))
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise ValueError(f"clock {text!r}: {error}") from error
-    raise ValueError(f"clock {text!r}: use path:LENGTH, path:LENGTH:DEADBAND or every:TICKS")
+    except ValueError:
+        pass  # A word where a number belongs: what Python says of it tells no remedy.
+    raise ValueError(
+        f"clock {text!r}: use path:LENGTH, path:LENGTH:DEADBAND or every:TICKS, such as path:0.5 or every:5"
+    )
