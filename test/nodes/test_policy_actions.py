@@ -277,6 +277,44 @@ def test_a_file_divides_the_outputs_among_controllers_in_any_order(folders: dict
             actions_of(two, policy, str(path))
 
 
+@pytest.mark.parametrize(
+    ("name", "part", "named"),
+    [
+        (
+            "relative",
+            replace(RELATIVE, relative=False),
+            f"output '{JOINTS[4]}' was learned relative to the state: give",
+        ),
+        ("two", replace(ARM, relative=True), f"output '{JOINTS[0]}' was learned as an absolute target: leave out"),
+        (
+            "wheels",
+            replace(WHEELS, type=ARRAY, select={"linear.x": 0, "angular.z": 1}),
+            "learned in .*/s, and is in none",
+        ),
+        (
+            "relative",
+            replace(RELATIVE, type=TRAJECTORY, select={"velocity": RELATIVE.select}),
+            "learned in rad, .* rad/s",
+        ),
+    ],
+)
+def test_a_file_cannot_give_an_output_another_meaning(
+    folders: dict[str, Path], tmp_path: Path, name: str, part: ActionPart, named: str
+) -> None:
+    from trace_memory_ros.nodes.policy.loading import actions_of, load_policy
+    from trace_memory_ros.runtime import checkpoint
+
+    loaded, path = checkpoint.load(folders[name]), tmp_path / "actions.yaml"
+    others = [other.to_dict() for other in CONFIGS[name].parts[1:]]
+    path.write_text(yaml.safe_dump({"actions": [part.to_dict(), *others]}))
+    with pytest.raises(ConfigError, match=named):
+        actions_of(loaded, load_policy(loaded), str(path))
+    if name == "wheels":
+        units = {"linear.x": "m/s", "angular.z": "rad/s"}
+        path.write_text(yaml.safe_dump({"actions": [replace(part, units=units).to_dict()]}))
+        assert set(actions_of(loaded, load_policy(loaded), str(path)).units) == {"m/s", "rad/s"}
+
+
 EVERY = [
     ARM,
     GRIPPER,

@@ -16,6 +16,7 @@ from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
+from trace_memory_ros.runtime.limits import velocity_columns
 
 COMMAND = "command"
 FloatArray = NDArray[np.float32]
@@ -56,7 +57,8 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
     """What the policy's outputs are; where nothing says it, one JointTrajectory on `command`.
 
     actions_file: YAML whose `actions` count in place of the checkpoint's, their outputs in any order. Raises
-    CheckpointError where the checkpoint, ConfigError where the file says it of other outputs or not at all.
+    CheckpointError where the checkpoint, ConfigError where the file says it of other outputs, in another sense or not
+    at all.
     """
     actions = loaded.config.actions
     if actions_file:
@@ -66,6 +68,8 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
                 f"{actions_file}: outputs are {', '.join(actions.names)}, the policy's are "
                 f"{', '.join(policy.action_names)}: give its parts names, or its outputs, {{select: {{NAME: FIELD}}}}"
             )
+        if loaded.config.actions is not None:
+            _check_meaning(actions, loaded.config.actions, actions_file)
         return actions
     if actions is None:
         return ActionConfig.of_trajectory(COMMAND, policy.action_names)
@@ -85,6 +89,25 @@ def check_commanded(actions: ActionConfig) -> None:
                 f"{part.where}: it says where the robot is (ahead_ms = {part.ahead_ms}): give the topic or the action "
                 "that it is commanded by, with outputs of the same names, in actions_file"
             )
+
+
+def _check_meaning(given: ActionConfig, learned: ActionConfig, path: str) -> None:
+    """Raise ConfigError for numbers that would mean another motion than was learned: differences, or velocities."""
+    units, relative = dict(zip(learned.names, learned.units, strict=True)), _relative(learned)
+    velocities = dict(zip(learned.names, velocity_columns(learned), strict=True))
+    for name, unit, is_velocity in zip(given.names, given.units, velocity_columns(given), strict=True):
+        if (name in _relative(given)) != (name in relative):
+            said = "relative to the state: give its part" if name in relative else "as an absolute target: leave out"
+            raise ConfigError(f"{path}: output {name!r} was learned {said} relative: true")
+        if is_velocity != velocities[name]:
+            raise ConfigError(
+                f"{path}: output {name!r} was learned in {units[name] or 'no unit'}, and is in {unit or 'none'} here: "
+                "select what it was, or give its unit (units: {OUTPUT: UNIT}); velocities are stopped, not repeated"
+            )
+
+
+def _relative(actions: ActionConfig) -> set[str]:
+    return {name for part in actions.parts if part.relative for name in part.names}
 
 
 def _actions_in(path: str) -> ActionConfig:
