@@ -159,6 +159,23 @@ def test_streams_are_renamed_by_the_checkpoints_names(model: str, tmp_path: Path
     assert remaps(robot(checkpoint=model, streams="{eye_1: other}"))["memory_node"] == {"eye_1/image": "other"}
 
 
+def test_commands_of_an_actions_file_are_told_and_renamed_by_its_names(tmp_path: Path) -> None:
+    actions, params = tmp_path / "actions.yaml", tmp_path / "params.yaml"
+    part = "{name: %s, topic: %s/joint_trajectory, type: trajectory_msgs/msg/JointTrajectory, select: {position: [a]}}"
+    actions.write_text(f"actions: [{part % ('left', 'l')}, {part % ('right', 'r')}]")
+    params.write_text(f"/**/policy_node: {{ros__parameters: {{actions_file: {actions}}}}}")
+    plan = robot(params_file=str(params), dry_run="false", streams="{commands: {left: /bot/l}}")
+    assert "commands go to /bot/l, /r/joint_trajectory once enabled" in plan.notes[-1]
+    assert remaps(plan)["policy_node"] == {"l/joint_trajectory": "/bot/l"}
+    shown = "/policy_node/dry_run/l/joint_trajectory, /policy_node/dry_run/r/joint_trajectory"
+    assert shown in robot(params_file=str(params)).notes[-1]
+    with pytest.raises(ConfigError, match="command 'command' is none .* commands left, right"):
+        robot(params_file=str(params), streams="{commands: {command: /x}}")
+    params.write_text("/**/policy_node: {ros__parameters: {actions_file: nowhere.yaml}}")
+    with pytest.raises(ConfigError, match=r"actions_file = nowhere\.yaml: cannot be read"):
+        robot(params_file=str(params))
+
+
 @pytest.mark.parametrize(
     ("streams", "words"),
     [

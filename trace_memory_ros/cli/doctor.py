@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     loaded = checkpoint.load(find_checkpoint(args.checkpoint))
     observation = loaded.config.observation
     actions = actions_of(loaded, load_policy(loaded), args.actions) if loaded.config.policy else None
-    given = RobotTopics.of_checkpoint(args.checkpoint).remaps(args.streams) if args.streams else ()
+    topics = RobotTopics.of_checkpoint(args.checkpoint).commanding(args.actions)
+    given = topics.remaps(args.streams) if args.streams else ()
     remaps = [*(f"{old}:={new}" for old, new in given), *args.remap]
     seen = listen(observation, actions, args.seconds, args.namespace, remaps)
     rows = judged(seen, observation, actions, args.reliability)

@@ -83,6 +83,10 @@ def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], p
     parameter that does not exist.
     """
     topics = RobotTopics.of_checkpoint(given["checkpoint"])
+    # Launch passes over a file that it does not find, and no shell expands the ~ of NAME:=~/FILE.
+    path = _expanded(given["params_file"]) if given["params_file"] else ""
+    if policy and path:
+        topics = topics.commanding(_said(path, "actions_file", absolute("policy_node", given["namespace"])))
     remaps = topics.remaps(given["streams"])
     model: dict[str, Any] = {"checkpoint": given["checkpoint"], "autostart": flag(given, "autostart")}
     if flag(given, "use_sim_time"):
@@ -95,9 +99,7 @@ def robot_plan(given: Mapping[str, str], known: Mapping[str, Collection[str]], p
         nodes.append(NodePlan("policy_node", {**prompt, **guards}, remaps))
     nodes.append(_markers(model, given, topics, remaps))
     notes: tuple[str, ...] = ()
-    if given["params_file"]:
-        # Launch passes over a file that it does not find, and no shell expands the ~ of NAME:=~/FILE.
-        path = _expanded(given["params_file"])
+    if path:
         notes = check_params_file(path, known, nodes, given["namespace"])
         nodes = [replace(node, params_files=(path,)) for node in nodes]
     return LaunchPlan(tuple(nodes), (*notes, *(policy_notes(given, topics, remaps) if policy else ())))
@@ -244,12 +246,8 @@ def check_params_file(
     Raises ConfigError for a file that cannot be read, for a section or parameter of no node, and for a section that
     names a node of this launch without the namespace that it runs in.
     """
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"params_file = {path}: cannot be read: {error}; correct the path or the file") from error
     notes = []
-    for section, values in _sections(data, path):
+    for section, values in _sections(_parameters_in(path), path):
         named = [node for node in nodes if _matches(section, node.name)]
         meant = [node for node in named if _reaches(section, absolute(node.name, namespace))]
         if named and not meant:
@@ -267,6 +265,20 @@ def check_params_file(
                         f"{path}: {section}: {name} = {value} does not count: the launch says {node.parameters[name]}"
                     )
     return tuple(notes)
+
+
+def _parameters_in(path: str) -> object:
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"params_file = {path}: cannot be read: {error}; correct the path or the file") from error
+
+
+def _said(path: str, name: str, node: str) -> str:
+    """The text that a file of parameters gives a node for one of them, the last that does; empty for none."""
+    found = [values[name] for section, values in _sections(_parameters_in(path), path)
+             if name in values and _reaches(section, node)]  # fmt: skip
+    return str(found[-1] or "") if found else ""
 
 
 def _sections(data: object, path: str, prefix: str = "") -> list[tuple[str, Mapping[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,10 @@ class RobotTopics:
             raise ValueError(f"{file} tells no topics ({error}): copy both files of the checkpoint again") from error
         streams = {stream.name: stream.topic for stream in observation.inputs}
         return cls(observation, streams, command_topics(actions))
+
+    def commanding(self, actions_file: str) -> RobotTopics:
+        """With the commands of policy_node's actions_file, if one is given. Raises ConfigError."""
+        return replace(self, commands=command_topics(actions_in(actions_file))) if actions_file else self
 
     def remaps(self, text: str) -> Remaps:
         """(topic in the checkpoint, topic on this robot) of a YAML file, or of YAML text: {STREAM: TOPIC, commands:
@@ -89,6 +93,17 @@ def command_topics(actions: ActionConfig | None) -> dict[str, str]:
     counts = Counter(part.name for part in parts)
     named = {part.name if part.name and counts[part.name] == 1 else part.topic: part.topic for part in parts}
     return named or {COMMAND: COMMAND}
+
+
+def actions_in(path: str) -> ActionConfig:
+    """The actions of policy_node's actions_file. Raises ConfigError."""
+    try:
+        data = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"actions_file = {path}: cannot be read: {error}; correct the path or the file") from error
+    if not isinstance(data, dict) or "actions" not in data:
+        raise ConfigError(f"{path}: key 'actions' is missing; add it, as docs/how-to/describe_your_robot.md says")
+    return ActionConfig.from_dict(data["actions"], f"{path}: actions")
 
 
 def _read(text: str) -> tuple[dict[str, Any], str]:

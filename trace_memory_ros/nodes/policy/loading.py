@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
-from trace_memory_ros.files.home import opened
 from trace_memory_ros.files.strict import ConfigError
+from trace_memory_ros.nodes.robot_topics import actions_in
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
@@ -62,7 +61,7 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
     """
     actions = loaded.config.actions
     if actions_file:
-        actions = _actions_in(actions_file)
+        actions = actions_in(actions_file)
         if sorted(actions.names) != sorted(policy.action_names):
             raise ConfigError(
                 f"{actions_file}: outputs are {', '.join(actions.names)}, the policy's are "
@@ -108,16 +107,6 @@ def _check_meaning(given: ActionConfig, learned: ActionConfig, path: str) -> Non
 
 def _relative(actions: ActionConfig) -> set[str]:
     return {name for part in actions.parts if part.relative for name in part.names}
-
-
-def _actions_in(path: str) -> ActionConfig:
-    try:
-        data = yaml.safe_load(opened(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"actions_file = {path}: cannot be read: {error}; correct the path or the file") from error
-    if not isinstance(data, dict) or "actions" not in data:
-        raise ConfigError(f"{path}: key 'actions' is missing; add it, as docs/how-to/describe_your_robot.md says")
-    return ActionConfig.from_dict(data["actions"], f"{path}: actions")
 
 
 def warm_up(policy: Policy, config: ObservationConfig) -> None:
