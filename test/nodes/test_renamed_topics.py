@@ -13,8 +13,10 @@ from rclpy.context import Context
 from rclpy.node import Node
 from sensor_msgs.msg import Image
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.doctor.judge import judged
 from trace_memory_ros.nodes.doctor.listen import listen
+from trace_memory_ros.nodes.inputs import resolved
 from trace_memory_ros.nodes.policy.company import Company
 from trace_memory_ros.observation.config import CameraConfig
 
@@ -62,3 +64,10 @@ def test_the_doctor_looks_at_the_topics_that_rules_give(make: Make) -> None:
     (row,) = [row for row in judged(seen, observation, None, "best_effort") if row.part == "stream left"]
     assert row.found == "/right/image: nobody publishes it"
     assert "if it is /left/image" in row.remedy
+
+
+def test_a_topic_that_ros_does_not_take_is_named(make: Make) -> None:
+    assert resolved(make("renamed_too", RULES), "left/image") == "/right/image"
+    observation = replace(CONFIG, cameras=(CameraConfig("top", "cam-1/image", stale_after_ms=250),))
+    with pytest.raises(ConfigError, match="topic 'cam-1/image' of the checkpoint: .*; record it by another name"):
+        listen(observation, None, 0.5)

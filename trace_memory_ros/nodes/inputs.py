@@ -44,6 +44,15 @@ _PICTURES: dict[str, Callable[[Any], Content]] = {
 }
 
 
+def resolved(node: Node, topic: str) -> str:
+    """A topic's whole name, renamed by the node's rules. Raises ConfigError for what cannot be one."""
+    try:
+        return str(node.resolve_topic_name(topic))
+    except RuntimeError as error:
+        said = f"topic {topic!r} of the checkpoint: {str(error).partition(', at ')[0]}"
+        raise ConfigError(f"{said}; record it by another name, and train again") from error
+
+
 class InputSubscriptions:
     """One subscription per stream of `config`; a message goes to `sink`, then `after` is called.
 

@@ -22,7 +22,7 @@ from trace_memory_ros.msg import MemoryCondition, MemoryDiagnostics
 from trace_memory_ros.nodes import conversion, parameters, qos
 from trace_memory_ros.nodes.deadline import DrainedDeadline
 from trace_memory_ros.nodes.health import Health, status_array
-from trace_memory_ros.nodes.inputs import InputSubscriptions
+from trace_memory_ros.nodes.inputs import InputSubscriptions, resolved
 from trace_memory_ros.nodes.lifecycle import ManagedNode, run
 from trace_memory_ros.nodes.memory.continuity import Continuity
 from trace_memory_ros.nodes.memory.parameters import MemoryNodeParameters
@@ -73,7 +73,7 @@ class MemoryNode(ManagedNode):
         config = replace(config, deadline_ms=settings.deadline_ms or config.deadline_ms)
         self._config = config
         self._streams = [stream.name for stream in config.inputs]
-        topics = {stream.name: self.resolve_topic_name(stream.topic) for stream in config.inputs}
+        topics = {stream.name: resolved(self, stream.topic) for stream in config.inputs}
         self._remembering = Remembering(
             runtime,
             Observer(config),

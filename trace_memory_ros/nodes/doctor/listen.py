@@ -17,7 +17,7 @@ from rclpy.qos import ReliabilityPolicy
 
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.doctor.heard import Endpoint, Listening, Seen, TopicSeen
-from trace_memory_ros.nodes.inputs import InputSubscriptions
+from trace_memory_ros.nodes.inputs import InputSubscriptions, resolved
 from trace_memory_ros.nodes.transport import BUILTIN, DISTRO, PROFILES, RANGE
 from trace_memory_ros.observation.alignment import Verdict
 from trace_memory_ros.observation.config import ObservationConfig
@@ -93,11 +93,11 @@ def _onlooker(context: Context) -> Node:
 class _Doctor:
     def __init__(self, node: Node, graph: Node, observation: ObservationConfig, actions: ActionConfig | None) -> None:
         self._node, self._graph = node, graph
-        self._streams = {s.name: TopicSeen(node.resolve_topic_name(s.topic)) for s in observation.inputs}
+        self._streams = {s.name: TopicSeen(resolved(node, s.topic)) for s in observation.inputs}
         parts = actions.parts if actions else ()
-        self._commands = {part.topic: TopicSeen(node.resolve_topic_name(part.topic)) for part in parts}
+        self._commands = {part.topic: TopicSeen(resolved(node, part.topic)) for part in parts}
         self._actions = {part.topic for part in parts if part.is_action}
-        self._conditions = TopicSeen(node.resolve_topic_name(CONDITION_TOPIC))
+        self._conditions = TopicSeen(resolved(node, CONDITION_TOPIC))
         self._listening = Listening(observation, self._streams)
         # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
         InputSubscriptions(node, observation, "best_effort", self._listening, self._after, lost=self._listening.lose)
