@@ -105,7 +105,7 @@ class _Doctor:
     def seen(self, seconds: float) -> Seen:
         executor = SingleThreadedExecutor(context=self._node.context)
         executor.add_node(self._node)
-        _spin(executor, DISCOVERY_S, self._all_published)
+        _spin(executor, DISCOVERY_S, self._all_found)
         for seen in self._streams.values():
             seen.clear()
         _spin(executor, seconds, lambda: False)
@@ -122,8 +122,9 @@ class _Doctor:
         heard = (seconds, self._streams, self._commands, self._conditions)
         return Seen(*heard, topics, transport(), "/clock" in topics, ended_ns)
 
-    def _all_published(self) -> bool:
-        return all(self._published(seen.name) for seen in self._streams.values())
+    def _all_found(self) -> bool:
+        served = (self._commands[topic].name + FEEDBACK for topic in self._actions)
+        return all(map(self._published, (*(seen.name for seen in self._streams.values()), *served)))
 
     def _after(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         self._listening.note(stream, stamp_ns, time.time_ns())
