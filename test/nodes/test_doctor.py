@@ -150,20 +150,20 @@ def test_a_robot_in_a_namespace_is_not_taken_for_one_whose_topics_are_called_oth
     assert "--namespace" not in table(wrong(seen))
 
 
-def test_servers_of_actions_are_judged() -> None:
+def test_servers_are_judged() -> None:
     kind = "control_msgs/action/GripperCommand"
     hand = ActionConfig((ActionPart("hand/gripper_cmd", kind),))
     for servers, found in (
         ([], "nobody serves it"),
         (
-            [Endpoint("/g", "control_msgs/action/ParallelGripperCommand_FeedbackMessage")],
+            [Endpoint("/g", "control_msgs/action/ParallelGripperCommand")],
             "its server takes control_msgs",
         ),
-        ([Endpoint("/g", f"{kind}_FeedbackMessage")], "served by /g"),
+        ([Endpoint("/g", kind)], "served by /g"),
     ):
         seen = TopicSeen("/hand/gripper_cmd", servers=servers)
         rows = judged(replace(healthy(), commands={"hand/gripper_cmd": seen}), CONFIG, hand, "reliable")
-        (row,) = (row for row in rows if row.part == "action /hand/gripper_cmd")
+        (row,) = (row for row in rows if row.part == "command /hand/gripper_cmd")
         assert row.found.startswith(found) and bool(row.remedy) is (row.level is Level.ERROR)
 
 

@@ -120,6 +120,12 @@ def test_goals_of_an_action_hold_one_message_with_what_is_fixed() -> None:
     assert single.compose({"position": 0.04}, 7, 100) == {"command": {"position": 0.04, "max_effort": 20.0}}
 
 
+def test_a_switch_that_is_a_service_is_asked_for_from_half_on() -> None:
+    suction = ActionPart("vacuum/switch", "std_srvs/srv/SetBool", {"on": "data"}, name="vacuum")
+    assert ActionConfig((suction,)).names == ("vacuum.on",)
+    assert [suction.compose({"data": value}, 7, 100) for value in (0.4, 0.6)] == [{"data": False}, {"data": True}]
+
+
 def test_what_every_command_carries_is_no_output() -> None:
     topic = ActionPart("cmd", "control_msgs/msg/GripperCommand", stamp="received", fixed={"max_effort": 20.0})
     assert topic.names == ("position",)
@@ -127,7 +133,9 @@ def test_what_every_command_carries_is_no_output() -> None:
 
 
 def test_goals_are_in_no_bag() -> None:
-    with pytest.raises(ConfigError, match="on 'hand/gripper_cmd': goals of control_msgs/action/Para.* actions_file"):
+    with pytest.raises(
+        ConfigError, match="on 'hand/gripper_cmd': what a server of control_msgs/action/Para.*'s actions_file"
+    ):
         RecordingConfig(observation(), ActionConfig((ARM, HAND)))
 
 

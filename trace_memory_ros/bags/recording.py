@@ -19,7 +19,7 @@ from trace_memory_ros.files.strict import (
 )
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
-from trace_memory_ros.streams.goals import not_recorded
+from trace_memory_ros.streams.served import not_recorded
 
 BESIDE_CHECKPOINT = "recording.yaml"
 """Kept in the folder of a checkpoint that learned from bags; no part of it, and not needed on a robot."""
@@ -85,7 +85,7 @@ class RecordingConfig:
         if self.actions is not None:
             self.actions.relative_rows(self.observation)
             for part in self.actions.parts:
-                if part.is_action:
+                if part.is_served:
                     raise ConfigError(f"{part.where}: {not_recorded(part.type)}")
 
     @property

@@ -23,11 +23,11 @@ def message_class(name: str, where: str) -> Any:
 
 
 @cache
-def action_class(name: str, where: str) -> Any:
-    """The class of `package/action/Name`. Raises ConfigError naming `where`."""
-    package, _, leaf = name.split("/")
+def server_class(name: str, where: str) -> Any:
+    """The class of `package/action/Name` or `package/srv/Name`. Raises ConfigError naming `where`."""
+    package, kind, leaf = name.split("/")
     try:
-        return getattr(importlib.import_module(f"{package}.action"), leaf)
+        return getattr(importlib.import_module(f"{package}.{kind}"), leaf)
     except (ImportError, AttributeError) as error:
         raise ConfigError(_not_installed(name, where, error)) from error
 

@@ -22,7 +22,6 @@ from trace_memory_ros.nodes.policy.acting import Acting, acting_of
 from trace_memory_ros.nodes.policy.answering import Answering, Answers
 from trace_memory_ros.nodes.policy.commands import COMMAND, CommandOutput
 from trace_memory_ros.nodes.policy.company import Company
-from trace_memory_ros.nodes.policy.goals import GoalSender
 from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.loading import actions_of, check_commanded, ready_policy
 from trace_memory_ros.nodes.policy.one_memory import OneMemory
@@ -30,6 +29,7 @@ from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.publishing import CommandPublishers
 from trace_memory_ros.nodes.policy.sample_store import SampleStore
+from trace_memory_ros.nodes.policy.served import ServerSender
 from trace_memory_ros.observation.alignment import Verdict, horizon_of
 from trace_memory_ros.runtime import checkpoint
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, condition_of
@@ -49,7 +49,7 @@ class PolicyNode(ManagedNode):
     def __init__(self) -> None:
         self._inputs: InputSubscriptions | None = None
         self._acting: Acting | None = None
-        self._senders: list[GoalSender] = []
+        self._senders: list[ServerSender] = []
         self._timers_made: list[Any] = []
         self._publishers_made: list[Any] = []
         self._subscriptions_made: list[Any] = []
@@ -141,12 +141,12 @@ class PolicyNode(ManagedNode):
         """Forget the episode so far, and what was counted."""
         self._output.reset()
         self._memory.forget()
-        self._forget_goals()
+        self._forget_servers()
         self._conditions = 0
         self._answering.clear()
         self._answering.restart()
 
-    def _forget_goals(self) -> None:
+    def _forget_servers(self) -> None:
         for sender in self._senders:
             sender.forget()
 
@@ -169,7 +169,7 @@ class PolicyNode(ManagedNode):
             return response
         self._output.allow()
         self._memory.forget()
-        self._forget_goals()
+        self._forget_servers()
         self._company.accept()
         self._permission.enable()
         response.message = "commands enabled" + (", dry run" if self._settings.dry_run else "")

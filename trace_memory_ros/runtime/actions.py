@@ -22,9 +22,9 @@ from trace_memory_ros.files.strict import (
 )
 from trace_memory_ros.observation.config import STAMPS, ObservationConfig
 from trace_memory_ros.streams.base import CommandType, Plain, ReadError
-from trace_memory_ros.streams.goals import GoalType
 from trace_memory_ros.streams.registry import command_type
 from trace_memory_ros.streams.select import Select, Selected, frozen, selected
+from trace_memory_ros.streams.served import ServedType
 
 KINDS = {"joint_trajectory": "trajectory_msgs/msg/JointTrajectory", "joint_state": "sensor_msgs/msg/JointState"}
 """Message types as configurations named them when a policy had one topic."""
@@ -36,15 +36,16 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class ActionPart:
-    """Commands on one topic, or goals of one action. type, select: as of a stream. name: put before its outputs' names,
-    with a dot.
+    """Commands on one topic, or to the server of an action or a service, whose name `topic` is then.
+
+    type, select: as of a stream. name: put before its outputs' names, with a dot.
 
     stamp: `header`, or `received` for commands that count from when they were recorded. ahead_ms: how long after a tick
     a message still counts as its command, of a topic that says where something is and not where it shall be. relative:
     outputs are targets less the state's channels of the same names. frame_id: of published headers. units: of outputs,
     by their names without the part's, where they are not the type's own. fixed: numbers that every command carries, by
-    their names in the type. tolerance: of an action, how far an output may be from the last goal before the next one is
-    sent, in its unit. Raises ConfigError.
+    their names in the type. tolerance: to a server, how far an output may be from the last command before the next one
+    is sent, in its unit. Raises ConfigError.
     """
 
     topic: str
@@ -68,7 +69,7 @@ class ActionPart:
             raise ConfigError(f"{where}: name = {self.name!r}: must be text without a dot, which parts it from a field")
         if not isinstance(self.relative, bool) or not isinstance(self.frame_id, str):
             raise ConfigError(f"{where}: relative = {self.relative!r} must be true or false, frame_id a text")
-        if not self.kind.stamped and self.stamp == "header" and not self.is_action:
+        if not self.kind.stamped and self.stamp == "header" and not self.is_served:
             raise ConfigError(
                 f"{where}: {self.type} has no header, so nothing says which tick a command answers: set stamp: "
                 "received to take the time at which it was recorded"
@@ -79,7 +80,7 @@ class ActionPart:
             raise ConfigError(f"{where}: relative: {self.type} commands velocities, which are no targets; leave it out")
         require_int(self.ahead_ms, f"{where}: ahead_ms", 0)
         require_positive(self.tolerance, f"{where}: tolerance", zero=True)
-        if self.tolerance != TOLERANCE and not self.is_action:
+        if self.tolerance != TOLERANCE and not self.is_served:
             raise ConfigError(f"{where}: tolerance = {self.tolerance}: {self.type} is sent at every tick; leave it out")
         object.__setattr__(self, "select", frozen(self.select))
         self._check_fixed()
@@ -108,9 +109,9 @@ class ActionPart:
                 raise ConfigError(f"{self.where}: fixed: {name} = {number!r}: must be a finite number")
 
     @property
-    def is_action(self) -> bool:
-        """Whether its commands are goals of a ROS action, which are on no topic."""
-        return isinstance(self.kind, GoalType)
+    def is_served(self) -> bool:
+        """Whether a server takes its commands, which are on no topic then."""
+        return isinstance(self.kind, ServedType)
 
     @property
     def where(self) -> str:

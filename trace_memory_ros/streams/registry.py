@@ -6,7 +6,7 @@ from functools import cache
 
 from trace_memory_ros.files import entry_points
 from trace_memory_ros.files.strict import ConfigError, nearest
-from trace_memory_ros.streams import arrays, controller_states, goals, gripper, scalars, twist
+from trace_memory_ros.streams import arrays, controller_states, gripper, scalars, served, twist
 from trace_memory_ros.streams.base import CommandType, StreamType
 from trace_memory_ros.streams.imu import IMU
 from trace_memory_ros.streams.joint_state import JOINT_STATE
@@ -34,8 +34,7 @@ _OWN: tuple[StreamType, ...] = (
     controller_states.DYNAMIC_JOINT_STATE,
     gripper.COMMAND,
     gripper.FEEDBACK,
-    goals.GRIPPER,
-    goals.PARALLEL_GRIPPER,
+    *served.TYPES,
 )
 OWN = {kind.name: kind for kind in _OWN}
 

@@ -82,3 +82,4 @@ class ScalarReader:
 
 
 SCALARS = tuple(ScalarType(f"std_msgs/msg/{name}", letter) for name, letter in LETTERS.items())
+BOOL = next(kind for kind in SCALARS if kind.letter == "?")

@@ -32,7 +32,7 @@ class TopicSeen:
 
     arrivals_ns, stamps_ns: of its messages, wall clock and header. faults: why contents could not be used, and how
     often. shape: of the first message, in words. lost: messages that the middleware says it lost. servers: of an action
-    of that name.
+    or a service of that name.
     """
 
     name: str

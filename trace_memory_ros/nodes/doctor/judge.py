@@ -49,7 +49,7 @@ def judged(seen: Seen, observation: ObservationConfig, actions: ActionConfig | N
             remedy = "give the topic or the action that it is commanded by in --actions"
             rows.append(Row(f"command {topic.name}", Level.ERROR, found, remedy))
             continue
-        rows += _goals(topic, part.type) if part.is_action else _command(topic, part.type)
+        rows += _served(topic, part.type) if part.is_served else _command(topic, part.type)
     rows.append(_memory(seen.conditions))
     return rows
 
@@ -269,15 +269,15 @@ def _command(topic: TopicSeen, needed: str) -> Iterator[Row]:
                   "there when ~/enable was called")  # fmt: skip
 
 
-def _goals(topic: TopicSeen, needed: str) -> Iterator[Row]:
-    part = f"action {topic.name}"
-    servers = sorted(end.node for end in topic.servers if end.type_name == f"{needed}_FeedbackMessage")
-    others = sorted({end.type_name.removesuffix("_FeedbackMessage") for end in topic.servers})
+def _served(topic: TopicSeen, needed: str) -> Iterator[Row]:
+    part = f"command {topic.name}"
+    servers = sorted(end.node for end in topic.servers if end.type_name == needed)
+    others = sorted({end.type_name for end in topic.servers})
     if servers:
         yield Row(part, Level.OK, f"served by {', '.join(servers)}")
     else:
         found = f"its server takes {', '.join(others)}, the policy sends {needed}" if others else "nobody serves it"
-        remedy = "start the controller (ros2 control list_controllers), or name another action in --actions"
+        remedy = "start the controller (ros2 control list_controllers), or name another server in --actions"
         yield Row(part, Level.ERROR, found, remedy)
 
 

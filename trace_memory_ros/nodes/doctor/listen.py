@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 import rclpy
 from rclpy.context import Context
 from rclpy.exceptions import NameValidationException
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import ReliabilityPolicy
 
 from trace_memory_ros.files.strict import ConfigError
@@ -28,6 +29,7 @@ DISCOVERY_S = 6.0
 """Participants take some seconds to find one another; what is published meanwhile tells nothing."""
 FEEDBACK = "/_action/feedback"
 """Behind an action's name, the topic that its server publishes on."""
+FEEDBACK_TYPE = "_FeedbackMessage"
 VARIABLES = (
     "ROS_DOMAIN_ID",
     DISTRO,
@@ -96,7 +98,7 @@ class _Doctor:
         self._streams = {s.name: TopicSeen(resolved(node, s.topic)) for s in observation.inputs}
         parts = actions.parts if actions else ()
         self._commands = {part.topic: TopicSeen(resolved(node, part.topic)) for part in parts}
-        self._actions = {part.topic for part in parts if part.is_action}
+        self._served = {part.topic for part in parts if part.is_served}
         self._conditions = TopicSeen(resolved(node, CONDITION_TOPIC))
         self._listening = Listening(observation, self._streams)
         # Best effort hears any publisher; what the nodes would not hear is judged by the endpoints.
@@ -116,15 +118,24 @@ class _Doctor:
             seen.types = topics.get(seen.name, ())
             seen.publishers = self._ends(self._graph.get_publishers_info_by_topic(seen.name))
             seen.subscribers = self._ends(self._graph.get_subscriptions_info_by_topic(seen.name))
-        for topic in self._actions:
-            feedback = self._commands[topic].name + FEEDBACK
-            self._commands[topic].servers = self._ends(self._graph.get_publishers_info_by_topic(feedback))
+        for topic in self._served:
+            self._commands[topic].servers = self._servers(self._commands[topic].name)
         heard = (seconds, self._streams, self._commands, self._conditions)
         return Seen(*heard, topics, transport(), "/clock" in topics, ended_ns)
 
     def _all_found(self) -> bool:
-        served = (self._commands[topic].name + FEEDBACK for topic in self._actions)
-        return all(map(self._published, (*(seen.name for seen in self._streams.values()), *served)))
+        served = all(self._servers(self._commands[topic].name) for topic in self._served)
+        return served and all(self._published(seen.name) for seen in self._streams.values())
+
+    def _servers(self, name: str) -> list[Endpoint]:
+        """Who serves an action or a service of that name, and of which type."""
+        actions = self._ends(self._graph.get_publishers_info_by_topic(name + FEEDBACK))
+        found = [replace(end, type_name=end.type_name.removesuffix(FEEDBACK_TYPE)) for end in actions]
+        for node, space in self._graph.get_node_names_and_namespaces():
+            with suppress(NodeNameNonExistentError):  # it ended meanwhile
+                services = dict(self._graph.get_service_names_and_types_by_node(node, space))
+                found += [Endpoint(f"{space.rstrip('/')}/{node}", kind) for kind in services.get(name, ())]
+        return found
 
     def _after(self, stream: str, verdict: Verdict, stamp_ns: int) -> None:
         self._listening.note(stream, stamp_ns, time.time_ns())

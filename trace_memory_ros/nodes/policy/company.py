@@ -8,7 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from trace_memory_ros.nodes.policy.goals import GoalSender
+from trace_memory_ros.nodes.policy.served import ServerSender
 
 LOOK_S = 0.2
 """How often the graph is asked: a look takes a fraction of a millisecond per topic."""
@@ -22,11 +22,11 @@ class Company:
     topics: as the node was made with them.
 
     An arm obeys whoever spoke last, so this node gives no command while another might, until a person who enables has
-    accepted those that are there. One that was killed is in the graph for some seconds more. Others that send goals of
-    the same action are not seen: clients are in the graph without sending any, as MoveIt's.
+    accepted those that are there. One that was killed is in the graph for some seconds more. Others that command a
+    server are not seen: clients are in the graph without sending anything, as MoveIt's.
     """
 
-    def __init__(self, node: Node, topics: Sequence[str], senders: Sequence[GoalSender] = ()) -> None:
+    def __init__(self, node: Node, topics: Sequence[str], senders: Sequence[ServerSender] = ()) -> None:
         self._node, self._senders = node, senders
         self._asked = list(topics)
         self._topics = [node.resolve_topic_name(topic) for topic in topics]

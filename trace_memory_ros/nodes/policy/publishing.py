@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.nodes import qos
 from trace_memory_ros.nodes.lifecycle import ManagedNode
-from trace_memory_ros.nodes.message_classes import action_class, fill, message_class
-from trace_memory_ros.nodes.policy.goals import Goal, GoalSender
+from trace_memory_ros.nodes.message_classes import fill, message_class, server_class
 from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
+from trace_memory_ros.nodes.policy.served import ActionSender, ServerCommand, ServerSender, ServiceSender
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
 from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.streams.base import Plain
-from trace_memory_ros.streams.goals import GoalType
 from trace_memory_ros.streams.joint_trajectory import JOINT_TRAJECTORY, SECOND_NS
+from trace_memory_ros.streams.served import ServedType
 
 NOW = "now"
 DRY_RUN = "~/dry_run/"
@@ -29,9 +29,9 @@ Values = NDArray[np.float64]
 
 
 class CommandPublishers:
-    """One publisher per part, or the sender of its goals; implements `commands.Publisher`.
+    """One publisher per part, or who sends to its server; implements `commands.Publisher`.
 
-    names: the policy's outputs in its own order. shown: what training showed of the state. fault: as of `GoalSender`.
+    names: the policy's outputs in its own order. shown: what training showed of the state. fault: as of `ServerSender`.
     Raises ConfigError for a message type whose package is not there.
     """
 
@@ -61,15 +61,17 @@ class CommandPublishers:
         profile = qos.command(settings.command_age_limit_ms)
         self.topics: list[str] = []
         self.publishers: list[Any] = []
-        self.senders: list[GoalSender] = []
+        self.senders: list[ServerSender] = []
         for kind, part in zip(self._classes, actions.parts, strict=True):
-            if self._sends_goals(part):
-                self.senders.append(GoalSender(node, part, fault))
+            served = self._served(part)
+            if served is not None:
+                sender = ActionSender if served.is_action else ServiceSender
+                self.senders.append(sender(node, part, fault))
             else:
                 self.topics.append(dry_topic(part.topic) if self._dry else part.topic)
                 self.publishers.append(node.create_lifecycle_publisher(kind, self.topics[-1], profile))
         outlets = {True: iter(self.senders), False: iter(self.publishers)}
-        self._outlets = [next(outlets[self._sends_goals(part)]) for part in actions.parts]
+        self._outlets = [next(outlets[self._served(part) is not None]) for part in actions.parts]
 
     @property
     def moves_by_velocity(self) -> bool:
@@ -98,13 +100,14 @@ class CommandPublishers:
 
     def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
         plain = self._actions.compose(targets, stamp_ns, self._period_ns)
-        each = zip(self._classes, self._actions.parts, self._actions.columns, plain, strict=True)
-        return [self._message(kind, part, targets[columns], values) for kind, part, columns, values in each]
+        return list(map(self._message, self._classes, self._actions.parts, plain))
 
-    def _message(self, kind: Any, part: ActionPart, targets: Values, values: Plain) -> Any:
-        if self._sends_goals(part):
-            return Goal(fill(kind.Goal(), values), targets)
-        return fill(kind(), values["command"] if part.is_action else self._accepted(part.type, values))
+    def _message(self, kind: Any, part: ActionPart, values: Plain) -> Any:
+        served = self._served(part)
+        if served is not None:
+            made = kind.Goal() if served.is_action else kind.Request()
+            return ServerCommand.of(fill(made, values), values)
+        return fill(kind(), values.get("command", values) if part.is_served else self._accepted(part.type, values))
 
     def publish(self, messages: Sequence[Any]) -> None:
         for outlet, message in zip(self._outlets, messages, strict=True):
@@ -116,15 +119,16 @@ class CommandPublishers:
             if moves:
                 outlet.publish(fill(kind(), values))
 
-    def _sends_goals(self, part: ActionPart) -> bool:
-        return part.is_action and not self._dry
+    def _served(self, part: ActionPart) -> ServedType | None:
+        """What a server takes of a part; None for a topic, as there is for each in a dry run."""
+        return part.kind if isinstance(part.kind, ServedType) and not self._dry else None
 
     def _class_of(self, part: ActionPart) -> Any:
-        """An action's class; in a dry run, that of the message which its goals hold."""
-        if self._sends_goals(part):
-            return action_class(part.type, part.where)
+        """A server's class; in a dry run, that of the message which is shown."""
+        if self._served(part) is not None:
+            return server_class(part.type, part.where)
         kind = part.kind
-        return message_class(kind.command.name if isinstance(kind, GoalType) else part.type, part.where)
+        return message_class(kind.command.name if isinstance(kind, ServedType) else part.type, part.where)
 
     def _accepted(self, type_name: str, values: Plain) -> Plain:
         """What joint_trajectory_controller takes: a begin that is not over yet, and no velocity at the end."""
