@@ -219,9 +219,9 @@ def test_a_switch_is_asked_once_and_again_where_it_refused(partner: Partner) -> 
 
 def test_a_dry_run_shows_what_servers_would_be_sent(partner: Partner) -> None:
     node = partner.robot.client.node
-    shown = dict(node.get_topic_names_and_types())
-    for name, kind in (("single", "control_msgs/msg/GripperCommand"), ("switch", "std_msgs/msg/Bool")):
-        assert shown[f"/dry/{NODE}/dry_run/{name}"] == [kind]
+    wanted = {"single": "control_msgs/msg/GripperCommand", "switch": "std_msgs/msg/Bool"}
+    shown = {f"/dry/{NODE}/dry_run/{name}": [kind] for name, kind in wanted.items()}
+    partner.robot.wait(lambda: shown.items() <= dict(node.get_topic_names_and_types()).items(), "what is shown")
     assert not node.count_clients("/dry/single/_action/send_goal") and not node.count_clients("/dry/switch")
 
 

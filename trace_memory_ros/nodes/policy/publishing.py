@@ -59,19 +59,17 @@ class CommandPublishers:
         self._classes = [self._class_of(part) for part in actions.parts]
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
         profile = qos.command(settings.command_age_limit_ms)
-        self.topics: list[str] = []
-        self.publishers: list[Any] = []
-        self.senders: list[ServerSender] = []
-        for kind, part in zip(self._classes, actions.parts, strict=True):
+
+        def outlet(kind: Any, part: ActionPart) -> Any:
             served = self._served(part)
-            if served is not None:
-                sender = ActionSender if served.is_action else ServiceSender
-                self.senders.append(sender(node, part, fault))
-            else:
-                self.topics.append(dry_topic(part.topic) if self._dry else part.topic)
-                self.publishers.append(node.create_lifecycle_publisher(kind, self.topics[-1], profile))
-        outlets = {True: iter(self.senders), False: iter(self.publishers)}
-        self._outlets = [next(outlets[self._served(part) is not None]) for part in actions.parts]
+            if served is None:
+                return node.create_lifecycle_publisher(kind, self._topic(part), profile)
+            return (ActionSender if served.is_action else ServiceSender)(node, part, fault)
+
+        self._outlets = list(map(outlet, self._classes, actions.parts))
+        self.senders = [one for one in self._outlets if isinstance(one, ServerSender)]
+        self.publishers = [one for one in self._outlets if not isinstance(one, ServerSender)]
+        self.topics = [self._topic(part) for part in actions.parts if self._served(part) is None]
 
     @property
     def moves_by_velocity(self) -> bool:
@@ -115,9 +113,13 @@ class CommandPublishers:
 
     def still(self, stamp_ns: int) -> None:
         plain = self._actions.compose(np.zeros(len(self._actions.names)), stamp_ns, self._period_ns)
-        for outlet, kind, values, moves in zip(self._outlets, self._classes, plain, self._by_velocity, strict=True):
+        messages = map(self._message, self._classes, self._actions.parts, plain)
+        for outlet, message, moves in zip(self._outlets, messages, self._by_velocity, strict=True):
             if moves:
-                outlet.publish(fill(kind(), values))
+                outlet.publish(message)
+
+    def _topic(self, part: ActionPart) -> str:
+        return dry_topic(part.topic) if self._dry else part.topic
 
     def _served(self, part: ActionPart) -> ServedType | None:
         """What a server takes of a part; None for a topic, as there is for each in a dry run."""
