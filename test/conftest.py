@@ -21,7 +21,16 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 # Folders whose session fixtures start node processes or install packages: dear, so made once.
 TOGETHER = ("test/nodes/", "test/installed/")
 # Where single tests take long: begun first, so that no worker is left alone with one at the end.
-FIRST = (*TOGETHER, "test/studies/", "test/cli/", "test/replay/", "test/arm/", "test/evidence/", "test/measure/")
+FIRST = (
+    *TOGETHER,
+    "test/servers/",
+    "test/studies/",
+    "test/cli/",
+    "test/replay/",
+    "test/arm/",
+    "test/evidence/",
+    "test/measure/",
+)
 # Of thousands of tests one fails now and then, each time another, where processes talk over DDS on a busy machine: it
 # may run once more and is named. Where more of a run's tests than this needed it, something is broken.
 AGAIN_AT_MOST = 3

@@ -15,6 +15,7 @@ from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import default_arm
+from trace_memory_ros.runtime.actions import ActionConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +31,10 @@ def test_the_shipped_file_is_the_arm_of_the_tasks() -> None:
 def test_the_page_about_describing_a_robot_holds_one_configuration() -> None:
     page = (ROOT / "docs" / "how-to" / "describe_your_robot.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    others = [block for block in blocks if block.startswith("actions:")][1:]
+    blocks = [block for block in blocks if block not in others]
+    for other in others:
+        ActionConfig.from_dict(yaml.safe_load(other)["actions"])
     inner = [block for block in blocks if block.startswith((" ", "observation:"))]
     recording = RecordingConfig.from_dict(yaml.safe_load("".join([*inner, *(b for b in blocks if b not in inner)])))
     assert [camera.transport for camera in recording.observation.cameras] == ["raw", "compressed", "raw"]

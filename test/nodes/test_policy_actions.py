@@ -156,7 +156,8 @@ def test_a_base_is_told_to_stand_where_another_node_may_command_it(hearer: Heare
 
     def blocked() -> bool:
         send()
-        return "also commanded by" in hearer.robot.health[hearer.node].message
+        status = hearer.robot.health.get(hearer.node)
+        return status is not None and "also commanded by" in status.message
 
     def acts() -> bool:
         send()

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 import rclpy
-from nodes.robot import CONFIG
 from rclpy.context import Context
 from rclpy.node import Node
 from sensor_msgs.msg import Image
@@ -18,7 +17,7 @@ from trace_memory_ros.nodes.doctor.judge import judged
 from trace_memory_ros.nodes.doctor.listen import listen
 from trace_memory_ros.nodes.inputs import resolved
 from trace_memory_ros.nodes.policy.company import Company
-from trace_memory_ros.observation.config import CameraConfig
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig, default_arm
 
 RULES = ("left/image:=/right/image", "right/image:=/third/image")
 PATIENCE_S = 20.0
@@ -58,7 +57,8 @@ def test_the_doctor_looks_at_the_topics_that_rules_give(make: Make) -> None:
     driver = make("camera_driver")
     for topic in ("/left/image", "/third/image"):
         driver.create_publisher(Image, topic, 1)
-    observation = replace(CONFIG, cameras=cameras)
+    # Nodes of other tests publish joint states in their namespaces.
+    observation = ObservationConfig(cameras, (SensorConfig("arm", "renamed/joints", 100, select=("a",)),))
     seen = listen(observation, None, 0.5, remap=RULES)
     assert [end.node for end in seen.streams["right"].publishers] == ["/camera_driver"]
     (row,) = [row for row in judged(seen, observation, None, "best_effort") if row.part == "stream left"]
@@ -68,6 +68,6 @@ def test_the_doctor_looks_at_the_topics_that_rules_give(make: Make) -> None:
 
 def test_a_topic_that_ros_does_not_take_is_named(make: Make) -> None:
     assert resolved(make("renamed_too", RULES), "left/image") == "/right/image"
-    observation = replace(CONFIG, cameras=(CameraConfig("top", "cam-1/image", stale_after_ms=250),))
+    observation = replace(default_arm(), cameras=(CameraConfig("top", "cam-1/image", stale_after_ms=250),))
     with pytest.raises(ConfigError, match="topic 'cam-1/image' of the checkpoint: .*; record it by another name"):
         listen(observation, None, 0.5)

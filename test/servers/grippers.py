@@ -1,4 +1,4 @@
-"""Grippers' action servers, as a process: `served.py NAMESPACE NAME:TYPE ...`; prints each goal as a line of JSON.
+"""Grippers' action servers, as a process: `grippers.py NAMESPACE NAME:TYPE ...`; prints each goal as a line of JSON.
 
 By its effort a goal is rejected, or answered only after some seconds.
 """

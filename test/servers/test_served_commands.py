@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import yaml
 from fixtures import tiny_checkpoint
-from nodes.interfaces import environment_with
 from nodes.partner import Partner
 from nodes.robot import CONFIG, JOINTS, PATIENCE_S, Robot
+from servers.interfaces import environment_with
 from std_srvs.srv import SetBool
 
 from trace_memory_ros.files.strict import ConfigError
@@ -74,7 +74,7 @@ class Grippers:
 
     def __init__(self, names: list[str], environment: dict[str, str]) -> None:
         asked = [f"{name}:{HANDS[name].type.rpartition('/')[2]}" for name in names]
-        command = [sys.executable, Path(__file__).with_name("served.py"), "/hands", *asked]
+        command = [sys.executable, Path(__file__).with_name("grippers.py"), "/hands", *asked]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == f"ready {len(names)}\n"
@@ -90,6 +90,11 @@ class Grippers:
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def domain_id() -> int:
+    return int(os.environ["ROS_DOMAIN_ID"])
 
 
 @pytest.fixture(scope="module")
