@@ -96,7 +96,8 @@ class ServerSender(ABC):
         if answer is not self._asked:
             return
         self._asked = None
-        why = str(answer.exception() or "") or self.refusal(answer.result())
+        error = answer.exception()
+        why = self.refusal(answer.result()) if error is None else f"{type(error).__name__}: {error}"
         if not why:
             return
         self._sent, self._refused_at = None, time.monotonic()
@@ -132,7 +133,7 @@ class ActionSender(ServerSender):
 
 
 class ServiceSender(ServerSender):
-    """Requests of a service, whose answer has `success` and `message`."""
+    """Requests of a service; where its answer has `success` and `message`, these tell of a refusal."""
 
     def __init__(self, node: Node, part: ActionPart, fault: Fault) -> None:
         super().__init__(node, part, fault)
@@ -148,7 +149,9 @@ class ServiceSender(ServerSender):
         return answer
 
     def refusal(self, answer: Any) -> str:
-        return "" if answer.success else answer.message or "its server does not say why"
+        if getattr(answer, "success", True):
+            return ""
+        return getattr(answer, "message", "") or "its server does not say why"
 
     def close(self) -> None:
         self._asked = None
