@@ -87,6 +87,15 @@ def test_an_arm_that_was_guided_by_hand_teaches_by_its_measured_places(tmp_path:
     np.testing.assert_allclose(episode.actions[:-1], [tiny.positions(tick + 1) for tick in range(19)], rtol=1e-6)
 
 
+def test_joints_that_nobody_stamps_teach_by_when_they_were_recorded(tmp_path: Path) -> None:
+    entries = [e for e in recording_of(20) if e.topic not in ("command", "joint_states")]
+    for k in range(20):
+        joints = make.joint_state(tiny.JOINTS, tiny.positions(k), 0)
+        entries.append(Entry("joint_states", fields.JOINTS, stamp_of(k) + 1_000_000, joints))
+    (missing,) = inspect(write(tmp_path / "bag", entries)).missing
+    assert "stamp: received, ahead_ms: 100}" in missing
+
+
 def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_path: Path) -> None:
     entries: list[Entry] = []
     for k in range(15):

@@ -99,10 +99,10 @@ def _fill(proposal: Proposal) -> None:
     _name_missing(proposal, seen, streams, parts)
     named = proposal.named
     tick_ms = _tick_ms(seen, streams, parts)
-    if not parts:
-        proposal.missing.append(_no_commands(streams, named, tick_ms))
     used: list[Used] = [*seen, *streams, *parts]
     stamped = stamps(proposal, [one.topic for one in used])
+    if not parts:
+        proposal.missing.append(_no_commands([_part(one, named, stamped) for one in _guided(streams)], tick_ms))
 
     def stale_ms(found: TopicSurvey) -> int:
         return stale_after_ms(found.period_ms or 0.0, tick_ms, found.longest_ms)
@@ -162,32 +162,32 @@ def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStr
         )
 
 
-def _no_commands(streams: list[StateStream], named: Named, tick_ms: int) -> str:
-    """What is missing without commands, and how an arm that was guided by hand teaches without them."""
+def _guided(streams: list[StateStream]) -> list[CommandPart]:
+    """The measured joints as commands, as of an arm that was guided by hand."""
+    found = [one for one in streams if one.joints and one.found.info.type_name == fields.JOINTS]
+    return [
+        CommandPart(
+            one.topic,
+            one.found,
+            {"position": [*one.joints]},
+            frozenset(),
+            one.name if len(found) > 1 else "",
+            units={name.removeprefix("position."): unit for name, unit in one.units.items()},
+        )
+        for one in found
+    ]
+
+
+def _no_commands(guided: list[Plain], tick_ms: int) -> str:
+    """What is missing without commands, and how measured places, as parts of actions, teach without them."""
     text = (
         "commands: no trajectory_msgs/JointTrajectory topic of positions, nor one of joint states, numbers, velocities "
         "or poses that is named like a command; without them a bag can be replayed and evaluated, not learned from"
     )
-    guided = [one for one in streams if one.joints and one.found.info.type_name == fields.JOINTS]
     if not guided:
         return text
-    parts = [
-        {
-            **({"name": one.name} if len(guided) > 1 else {}),
-            "topic": named(one.topic),
-            "type": one.found.info.type_name,
-            "select": {"position": [*one.joints]},
-            **({"units": units} if (units := _of_outputs(one.units)) else {}),
-            "ahead_ms": tick_ms,
-        }
-        for one in guided
-    ]
-    lines = ", ".join(map(one_line, parts))
+    lines = ", ".join(one_line({**part, "ahead_ms": tick_ms}) for part in guided)
     return f"{text}. If the robot was guided by hand, its measured places teach: actions: [{lines}]"
-
-
-def _of_outputs(units: Mapping[str, str]) -> dict[str, str]:
-    return {name.removeprefix("position."): unit for name, unit in units.items()}
 
 
 def _namespace(topics: list[str]) -> str:
