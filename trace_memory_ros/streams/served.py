@@ -44,6 +44,10 @@ class ServedType:
         content = self.command.compose(targets, period_ns)
         return {"command": content} if self.is_action else content
 
+    def inner(self, content: Plain) -> Plain:
+        """The fields of the message in what `compose` gave."""
+        return dict(content["command"]) if self.is_action else content
+
 
 def not_recorded(name: str) -> str:
     """Why what a server is sent is no recording, and what to do."""

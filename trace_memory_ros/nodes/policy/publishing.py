@@ -56,7 +56,7 @@ class CommandPublishers:
         self._reach_ns = settings.time_from_start_ms * MS_NS or observation.period_ns
         self._with_velocities = settings.trajectory_velocities
         self._dry = settings.dry_run
-        self._classes = [self._class_of(part) for part in actions.parts]
+        kinds, self._makers = zip(*map(self._made_as, actions.parts), strict=True)
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
         profile = qos.command(settings.command_age_limit_ms)
 
@@ -66,7 +66,7 @@ class CommandPublishers:
                 return node.create_lifecycle_publisher(kind, self._topic(part), profile)
             return (ActionSender if served.is_action else ServiceSender)(node, part, fault)
 
-        self._outlets = list(map(outlet, self._classes, actions.parts))
+        self._outlets = list(map(outlet, kinds, actions.parts))
         self.senders = [one for one in self._outlets if isinstance(one, ServerSender)]
         self.publishers = [one for one in self._outlets if not isinstance(one, ServerSender)]
         self.topics = [self._topic(part) for part in actions.parts if self._served(part) is None]
@@ -98,14 +98,7 @@ class CommandPublishers:
 
     def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
         plain = self._actions.compose(targets, stamp_ns, self._period_ns)
-        return list(map(self._message, self._classes, self._actions.parts, plain))
-
-    def _message(self, kind: Any, part: ActionPart, values: Plain) -> Any:
-        served = self._served(part)
-        if served is not None:
-            made = kind.Goal() if served.is_action else kind.Request()
-            return ServerCommand.of(fill(made, values), values)
-        return fill(kind(), values.get("command", values) if part.is_served else self._accepted(part.type, values))
+        return [make(values) for make, values in zip(self._makers, plain, strict=True)]
 
     def publish(self, messages: Sequence[Any]) -> None:
         for outlet, message in zip(self._outlets, messages, strict=True):
@@ -113,10 +106,9 @@ class CommandPublishers:
 
     def still(self, stamp_ns: int) -> None:
         plain = self._actions.compose(np.zeros(len(self._actions.names)), stamp_ns, self._period_ns)
-        messages = map(self._message, self._classes, self._actions.parts, plain)
-        for outlet, message, moves in zip(self._outlets, messages, self._by_velocity, strict=True):
+        for outlet, make, values, moves in zip(self._outlets, self._makers, plain, self._by_velocity, strict=True):
             if moves:
-                outlet.publish(message)
+                outlet.publish(make(values))
 
     def _topic(self, part: ActionPart) -> str:
         return dry_topic(part.topic) if self._dry else part.topic
@@ -125,12 +117,18 @@ class CommandPublishers:
         """What a server takes of a part; None for a topic, as there is for each in a dry run."""
         return part.kind if isinstance(part.kind, ServedType) and not self._dry else None
 
-    def _class_of(self, part: ActionPart) -> Any:
-        """A server's class; in a dry run, that of the message which is shown."""
-        if self._served(part) is not None:
-            return server_class(part.type, part.where)
-        kind = part.kind
-        return message_class(kind.command.name if isinstance(kind, ServedType) else part.type, part.where)
+    def _made_as(self, part: ActionPart) -> tuple[Any, Callable[[Plain], Any]]:
+        """The class of what is sent, and what makes it of a part's content; in a dry run that of a message, to show."""
+        served = part.kind
+        if not isinstance(served, ServedType):
+            kind = message_class(part.type, part.where)
+            return kind, lambda values: fill(kind(), self._accepted(part.type, values))
+        if self._dry:
+            kind = message_class(served.command.name, part.where)
+            return kind, lambda values: fill(kind(), served.inner(values))
+        kind = server_class(part.type, part.where)
+        made = kind.Goal if served.is_action else kind.Request
+        return kind, lambda values: ServerCommand.of(fill(made(), values), values)
 
     def _accepted(self, type_name: str, values: Plain) -> Plain:
         """What joint_trajectory_controller takes: a begin that is not over yet, and no velocity at the end."""
