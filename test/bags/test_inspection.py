@@ -18,6 +18,7 @@ from trace_memory_ros.bags.inspection import Proposal, inspect, inspect_bags
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.cli.main import main
+from trace_memory_ros.files.strict import ConfigError
 
 
 def round_trip(tmp_path: Path, entries: list[Entry], ticks: int) -> tuple[Proposal, RecordingConfig]:
@@ -76,15 +77,27 @@ def test_rates_set_ticks_and_limits(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_was_guided_by_hand_teaches_by_its_measured_places(tmp_path: Path) -> None:
-    bag = write(tmp_path / "bag", [e for e in recording_of(20) if e.topic != "command"])
+    entries = [e for e in recording_of(20) if e.topic != "command"]
+    for k in range(20):
+        width = make.filled("std_msgs/msg/Float32", {"data": 0.002 * k})
+        entries.append(Entry("gripper/width", "std_msgs/msg/Float32", stamp_of(k) + 1_000_000, width))
+    bag = write(tmp_path / "bag", entries)
     proposal = inspect(bag)
     (missing,) = proposal.missing
     file = tmp_path / "observation.yaml"
-    file.write_text(f"{proposal.yaml()}\n{missing.partition('its measured places teach: ')[2]}\n")
-    (episode,), verdict = decode_bag(bag, RecordingConfig.load(file))
+    file.write_text(f"{proposal.yaml()}\n{missing.partition('what was measured teaches: ')[2]}\n")
+    recording = RecordingConfig.load(file)
+    (episode,), verdict = decode_bag(bag, recording)
     assert verdict.grade is Grade.OK, str(verdict)
-    assert episode.actions is not None
-    np.testing.assert_allclose(episode.actions[:-1], [tiny.positions(tick + 1) for tick in range(19)], rtol=1e-6)
+    assert episode.actions is not None and recording.actions is not None
+    base = ("odom.linear.x", "odom.linear.y", "odom.angular.z")
+    assert recording.actions.names == (*tiny.JOINTS, "gripper.width", *base)
+    assert recording.actions.units == ("rad",) * len(tiny.JOINTS) + ("m", "m/s", "m/s", "rad/s")
+    channels = [f"joints.position.{name}" for name in tiny.JOINTS] + ["gripper.width", *base]
+    measured = episode.state[:, [recording.observation.state.index(name) for name in channels]]
+    np.testing.assert_allclose(episode.actions[:-1], measured[1:], rtol=1e-6)
+    with pytest.raises(ConfigError, match=r"'nav_msgs/msg/Odometry' cannot be a command"):
+        recording.actions.compose(np.zeros(len(recording.actions.names)), 0, 1)
 
 
 def test_joints_that_nobody_stamps_teach_by_when_they_were_recorded(tmp_path: Path) -> None:

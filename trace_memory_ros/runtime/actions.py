@@ -21,8 +21,8 @@ from trace_memory_ros.files.strict import (
     require_text,
 )
 from trace_memory_ros.observation.config import STAMPS, ObservationConfig
-from trace_memory_ros.streams.base import CommandType, Plain, ReadError
-from trace_memory_ros.streams.registry import command_type
+from trace_memory_ros.streams.base import CommandType, Plain, ReadError, StreamType
+from trace_memory_ros.streams.registry import command_type, stream_type
 from trace_memory_ros.streams.select import Select, Selected, frozen, selected
 from trace_memory_ros.streams.served import ServedType
 
@@ -41,7 +41,7 @@ class ActionPart:
     type, select: as of a stream. name: put before its outputs' names, with a dot.
 
     stamp: `header`, or `received` for commands that count from when they were recorded. ahead_ms: how long after a tick
-    a message still counts as its command, of a topic that says where something is and not where it shall be. relative:
+    a message still counts as its command, of a topic of any type that says what is and not what shall be. relative:
     outputs are targets less the state's channels of the same names. frame_id: of published headers. units: of outputs,
     by their names without the part's, where they are not the type's own. fixed: numbers that every command carries, by
     their names in the type. tolerance: to a server, how far an output may be from the last command before the next one
@@ -92,6 +92,8 @@ class ActionPart:
             raise ConfigError(f"{self.where}: units = {self.units!r}: give units of outputs, which are {names}")
         for name, unit in self.units.items():
             require_text(unit, f"{self.where}: unit of {name!r}")
+        if not isinstance(self.kind, CommandType):
+            return
         try:
             self.compose(dict.fromkeys(self.fields, 0.0), 0, 1)
         except ReadError as error:
@@ -119,9 +121,9 @@ class ActionPart:
         return f"actions on {self.topic!r}"
 
     @property
-    def kind(self) -> CommandType:
-        """What its message type offers. Raises ConfigError for one that cannot be a command."""
-        return command_type(self.type)
+    def kind(self) -> StreamType:
+        """What its message type offers. Raises ConfigError for one that cannot be a command, unless it only teaches."""
+        return stream_type(self.type) if self.ahead_ms else command_type(self.type)
 
     @cached_property
     def selected(self) -> tuple[Selected, ...]:
@@ -144,8 +146,9 @@ class ActionPart:
 
         stamp_ns: of the tick that it answers. period_ns: until the next.
         """
-        content = self.kind.compose({**targets, **self.fixed}, period_ns)
-        if not self.kind.stamped:
+        kind = command_type(self.type)
+        content = kind.compose({**targets, **self.fixed}, period_ns)
+        if not kind.stamped:
             return content
         seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
         return {"header": {"stamp": {"sec": seconds, "nanosec": nanoseconds}, "frame_id": self.frame_id}, **content}

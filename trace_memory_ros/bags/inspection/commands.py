@@ -11,6 +11,7 @@ from trace_memory_ros.bags.inspection.matching import assigned, distance, neares
 from trace_memory_ros.bags.inspection.proposal import Plain, Proposal
 from trace_memory_ros.bags.inspection.state import (
     FLOATS,
+    GRIPPER_USE,
     MOST_FINGERS,
     RAREST_MS,
     StateStream,
@@ -201,7 +202,7 @@ def _of_gripper(topic: str, found: TopicSurvey, streams: list[StateStream], name
     if not select or any(one.absent for one in found.ranges.values()):
         return None
     owner = _owner(topic, streams)
-    states = [s for s in streams if s.use == "gripper" and len(s.joints) == len(select)]
+    states = [s for s in streams if s.use == GRIPPER_USE and len(s.joints) == len(select)]
     near = nearest_by_words(topic, [s.topic for s in states]) if states else []
     if near:
         state = next(s for s in states if s.topic == near[0])
@@ -241,7 +242,7 @@ def _of_numbers(topic: str, found: TopicSurvey, streams: list[StateStream], name
 
 def _owner(topic: str, streams: list[StateStream]) -> str:
     """The stream of joints that a topic's name goes with; empty where no one or all do."""
-    able = {s.topic: s.name for s in streams if s.joints and s.use != "gripper"}
+    able = {s.topic: s.name for s in streams if s.joints and s.is_arm}
     near = nearest_by_words(topic, list(able)) if able else []
     return able[near[0]] if len(near) == 1 else ""
 

@@ -163,23 +163,23 @@ def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStr
 
 
 def _guided(streams: list[StateStream]) -> list[CommandPart]:
-    """The measured joints as commands, as of an arm that was guided by hand."""
-    found = [one for one in streams if one.joints and one.found.info.type_name == fields.JOINTS]
+    """What is measured as commands, as of an arm that was guided by hand; one arm's outputs need no name before them."""
+    arms = [one.topic for one in streams if one.is_arm]
     return [
         CommandPart(
             one.topic,
             one.found,
-            {"position": [*one.joints]},
+            one.select,
             frozenset(),
-            one.name if len(found) > 1 else "",
+            "" if arms == [one.topic] else one.name,
             units={name.removeprefix("position."): unit for name, unit in one.units.items()},
         )
-        for one in found
+        for one in streams
     ]
 
 
 def _no_commands(guided: list[Plain], tick_ms: int) -> str:
-    """What is missing without commands, and how measured places, as parts of actions, teach without them."""
+    """What is missing without commands, and how what was measured, as parts of actions, teaches without them."""
     text = (
         "commands: no trajectory_msgs/JointTrajectory topic of positions, nor one of joint states, numbers, velocities "
         "or poses that is named like a command; without them a bag can be replayed and evaluated, not learned from"
@@ -187,7 +187,7 @@ def _no_commands(guided: list[Plain], tick_ms: int) -> str:
     if not guided:
         return text
     lines = ", ".join(one_line({**part, "ahead_ms": tick_ms}) for part in guided)
-    return f"{text}. If the robot was guided by hand, its measured places teach: actions: [{lines}]"
+    return f"{text}. If the robot was guided by hand, what was measured teaches: actions: [{lines}]"
 
 
 def _namespace(topics: list[str]) -> str:
@@ -205,7 +205,7 @@ def _tick_ms(seen: list[Camera], streams: list[StateStream], parts: list[Command
     def periods(found: Sequence[Used]) -> list[float]:
         return [one.found.period_ms or 0.0 for one in found]
 
-    joints = [one for one in streams if one.joints and one.use != "gripper"]
+    joints = [one for one in streams if one.joints and one.is_arm]
     return tick_period_ms(periods(seen), periods(joints or streams), periods(parts))
 
 

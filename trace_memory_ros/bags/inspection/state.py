@@ -26,6 +26,8 @@ MOST_FINGERS = 4
 FINGER_M = 0.15
 LIFT_M = 1.5
 SLIDERS = frozenset(("prismatic", "slider", "rail", "linear", "lift"))
+GRIPPER_USE, BASE_USE = "gripper", "base velocity"
+"""What streams are used for."""
 REVOLUTE = frozenset(("shoulder", "elbow", "wrist", "knuckle", "pan", "tilt", "roll", "yaw"))
 
 
@@ -43,6 +45,11 @@ class StateStream:
     use: str
     joints: dict[str, Range] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_arm(self) -> bool:
+        """Whether it is neither a gripper's nor a base's."""
+        return self.use != GRIPPER_USE and not self.use.startswith(BASE_USE)
 
 
 def state_streams(proposal: Proposal, why: dict[str, str]) -> list[StateStream]:
@@ -182,7 +189,7 @@ def _grippers(proposal: Proposal, streams: list[StateStream], why: dict[str, str
             why[topic] = f"repeats {copy.topic}"
             continue
         slides = {field: "m" for field, one in joints.items() if _is_width(topic, one)}
-        found_ones.append(StateStream(name, topic, found, select, "gripper", joints, slides))
+        found_ones.append(StateStream(name, topic, found, select, GRIPPER_USE, joints, slides))
     return found_ones
 
 
@@ -232,6 +239,6 @@ def _base(proposal: Proposal, why: dict[str, str]) -> StateStream | None:
             why[topic] = f"repeats the base of {chosen.topic}"
         else:
             select = [] if len(moving) == len(twist.BASE_MOTION) else moving
-            use = f"base velocity ({found.info.type_name})"
+            use = f"{BASE_USE} ({found.info.type_name})"
             chosen = StateStream(words.stream_name(proposal.named(topic), "base"), topic, found, select, use)
     return chosen
