@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 
 from studies import options
-from studies.few_demonstrations.sources import FRESH, TASKS, TRAIN, data_of, delayed, sources
+from studies.few_demonstrations.sources import FRESH, GUIDED, TASKS, TRAIN, data_of, delayed, sources
 from studies.grid import Figures, Store, say
 from studies.scenes import LAPS
 from studies.tables import table
@@ -41,6 +41,7 @@ SIZES = {
     "two_arms_wrench": (24, 48),
     "origin": (75,),
     "colour": (75,),
+    **dict.fromkeys(GUIDED, (24,)),
 }
 """Bags to train on, by source."""
 WINDOW = PathWindow(stretches=8)

@@ -6,7 +6,7 @@ import pytest
 
 from studies.few_demonstrations import sources as of_bags
 from studies.few_demonstrations import study
-from studies.few_demonstrations.sources import FRESH, TRAIN, sources
+from studies.few_demonstrations.sources import FRESH, GUIDED, TRAIN, data_of, sources
 from studies.robots.robots import Robot
 from trace_memory_ros.arm.sim.scenario import Scenario
 from trace_memory_ros.bags.layout import METADATA
@@ -67,6 +67,15 @@ def test_episodes_of_a_quick_run_are_not_taken_for_whole_ones(tmp_path: Path, mo
     for seconds in (4.0, 8.0, 4.0):
         bags = sources(seconds)["two_arms_wrench"].bags(tmp_path, TRAIN, 3)
         assert [(bag / METADATA).read_text(encoding="utf-8") for bag in bags] == [str(seconds)] * 3
+
+
+def test_robots_that_were_guided_by_hand_are_learned_from_as_inspect_proposes(tmp_path: Path) -> None:
+    for name, robot in GUIDED.items():
+        actions = sources(1.0)[name].recording.actions
+        assert actions is not None and {f"/{part.topic}" for part in actions.parts} <= {t.name for t in robot.topics}
+        assert min(part.ahead_ms for part in actions.parts) > 0
+    data = data_of("mobile_manipulator_guided", tmp_path, tmp_path / "cache", TRAIN, 2, 4.0)
+    assert len(data.episodes) == 2 and data.action_names[-1] == "odom.angular.z"
 
 
 def test_no_bag_to_be_judged_by_is_trained_on_and_answers_take_turns(tmp_path: Path) -> None:

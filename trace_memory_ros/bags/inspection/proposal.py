@@ -46,7 +46,8 @@ class Proposal:
     """What `inspect` found. recording: None where no observation can be made. uses: topic -> what it is taken for.
 
     namespace: what all topics that are used begin with. passed_over: topics that could be used, or are of types that
-    nothing reads. missing: what an imitation learner needs and the bag lacks. notes: what a person should decide.
+    nothing reads. missing: what an imitation learner needs and the bag lacks. measured: where those are commands, what
+    was measured as parts of actions, as of a robot that was guided by hand. notes: what a person should decide.
     faults: what is wrong with the bag, as far as it was read. differences: of several bags, bag -> in what it is not as
     the proposal says.
     """
@@ -58,6 +59,7 @@ class Proposal:
     uses: dict[str, str] = field(default_factory=dict)
     passed_over: list[PassedOver] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    measured: list[Plain] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[BagFault] = field(default_factory=list)
     differences: dict[str, list[str]] = field(default_factory=dict)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.inspection import words
@@ -102,7 +101,8 @@ def _fill(proposal: Proposal) -> None:
     used: list[Used] = [*seen, *streams, *parts]
     stamped = stamps(proposal, [one.topic for one in used])
     if not parts:
-        proposal.missing.append(_no_commands([_part(one, named, stamped) for one in _guided(streams)], tick_ms))
+        proposal.measured = [{**_part(one, named, stamped), "ahead_ms": tick_ms} for one in _guided(streams)]
+        proposal.missing.append(_no_commands(proposal.measured))
 
     def stale_ms(found: TopicSurvey) -> int:
         return stale_after_ms(found.period_ms or 0.0, tick_ms, found.longest_ms)
@@ -163,7 +163,7 @@ def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStr
 
 
 def _guided(streams: list[StateStream]) -> list[CommandPart]:
-    """What is measured as commands, as of an arm that was guided by hand; one arm's outputs need no name before them."""
+    """What is measured as commands, as of an arm that was guided by hand; outputs of one arm need no name."""
     arms = [one.topic for one in streams if one.is_arm]
     return [
         CommandPart(
@@ -178,15 +178,15 @@ def _guided(streams: list[StateStream]) -> list[CommandPart]:
     ]
 
 
-def _no_commands(guided: list[Plain], tick_ms: int) -> str:
+def _no_commands(measured: list[Plain]) -> str:
     """What is missing without commands, and how what was measured, as parts of actions, teaches without them."""
     text = (
         "commands: no trajectory_msgs/JointTrajectory topic of positions, nor one of joint states, numbers, velocities "
         "or poses that is named like a command; without them a bag can be replayed and evaluated, not learned from"
     )
-    if not guided:
+    if not measured:
         return text
-    lines = ", ".join(one_line({**part, "ahead_ms": tick_ms}) for part in guided)
+    lines = ", ".join(map(one_line, measured))
     return f"{text}. If the robot was guided by hand, what was measured teaches: actions: [{lines}]"
 
 
