@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Set
 from xml.etree import ElementTree
 
+from rclpy.action import get_action_client_names_and_types_by_node
 from rclpy.node import Node
 
 from trace_memory_ros.nodes.permissions import permissions, policy_xml
 from trace_memory_ros.nodes.robot_topics import RobotTopics
 
-RIGHTS = {"publish": "publisher", "subscribe": "subscriber", "reply": "service", "request": "client"}
+RIGHTS = {"publish": "publisher", "subscribe": "subscriber", "reply": "service", "request": "client", "call": "action"}
+PART_OF_ACTION = "/_action/"
 Rights = Mapping[str, Set[str]]
 
 
@@ -30,12 +32,16 @@ def declared(seen_by: Node, node: str, namespace: str, least: int = 6, patience_
 def _names(seen_by: Node, kind: str, node: str, space: str) -> set[str]:
     if (node, space) not in seen_by.get_node_names_and_namespaces():
         return set()  # not heard of yet
-    return {name for name, _ in getattr(seen_by, f"get_{kind}_names_and_types_by_node")(node, space)}
+    if kind == "action":
+        return {name for name, _ in get_action_client_names_and_types_by_node(seen_by, node, space)}
+    found = {name for name, _ in getattr(seen_by, f"get_{kind}_names_and_types_by_node")(node, space)}
+    return {name for name in found if PART_OF_ACTION not in name}
 
 
-def allowed(checkpoint: str, node: str, namespace: str, dry_run: bool = False) -> Rights:
+def allowed(checkpoint: str, node: str, namespace: str, dry_run: bool = False, actions_file: str = "") -> Rights:
     """Full names by right, read from the written policy as SROS 2 reads it."""
-    text = policy_xml(permissions(RobotTopics.of_checkpoint(checkpoint), (), dry_run), namespace)
+    topics = RobotTopics.of_checkpoint(checkpoint).commanding(actions_file)
+    text = policy_xml(permissions(topics, (), dry_run), namespace)
     return read(ElementTree.fromstring(text.encode()), node)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 from fixtures import tiny_checkpoint
+from nodes.graph import allowed, declared
 from nodes.partner import Partner
 from nodes.robot import CONFIG, JOINTS, PATIENCE_S, Robot
 from servers.interfaces import environment_with
@@ -119,14 +120,23 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def actions_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("commanded") / "actions.yaml"
+    file.write_text(yaml.safe_dump({"actions": COMMANDED.to_dict()}))
+    return str(file)
+
+
+@pytest.fixture(scope="module")
 def group(
-    goals: dict[str, Any], checkpoint: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    goals: dict[str, Any],
+    checkpoint: Path,
+    actions_file: str,
+    environment: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[NodeGroup]:
     folder = tmp_path_factory.mktemp("actions")
-    file = folder / "actions.yaml"
-    file.write_text(yaml.safe_dump({"actions": COMMANDED.to_dict()}))
     quick = {**LOCKSTEP, "reliability": "reliable", "autostart": True, "diagnostics_rate_hz": 20.0, "hold_ms": 60_000}
-    quick |= {"checkpoint": str(checkpoint), "actions_file": str(file)}
+    quick |= {"checkpoint": str(checkpoint), "actions_file": actions_file}
     specs = [NodeSpec(NODE, quick, namespace="hands"), NodeSpec(NODE, {**quick, "dry_run": True}, namespace="dry")]
     with NodeGroup(specs, folder / "logs", environment) as group:
         group.wait_ready(PATIENCE_S)
@@ -228,6 +238,17 @@ def test_a_dry_run_shows_what_servers_would_be_sent(partner: Partner) -> None:
     shown = {f"/dry/{NODE}/dry_run/{name}": [kind] for name, kind in wanted.items()}
     partner.robot.wait(lambda: shown.items() <= dict(node.get_topic_names_and_types()).items(), "what is shown")
     assert not node.count_clients("/dry/single/_action/send_goal") and not node.count_clients("/dry/switch")
+
+
+def test_permissions_are_of_the_servers_that_a_node_asks(partner: Partner, checkpoint: Path, actions_file: str) -> None:
+    used = declared(partner.robot.client.node, NODE, "hands")
+    rights = allowed(str(checkpoint), NODE, "hands", actions_file=actions_file)
+    hands = {f"/hands/{name}" for name in HANDS}
+    assert used["call"] == rights["call"] == hands - {"/hands/switch"}
+    assert used["request"] == rights["request"] == {"/hands/switch"}
+    assert used["publish"] - rights["publish"] == set() and not hands & rights["publish"]
+    dry = allowed(str(checkpoint), NODE, "hands", dry_run=True, actions_file=actions_file)
+    assert not dry["call"] | dry["request"] | {"/hands/command"} & dry["publish"]
 
 
 def test_the_doctor_finds_the_servers(partner: Partner) -> None:

@@ -51,7 +51,7 @@ CLOCK, DIAGNOSTICS = "/clock", "/diagnostics"
 class Permissions:
     """A node's rights; all else is denied to it. Names as in its source: `~/` its own, without a slash its namespace's.
 
-    reply: services that it offers; request: those that it may call.
+    reply: services that it offers; request: those that it may call; call: actions whose goals it may give.
     """
 
     node: str
@@ -59,6 +59,7 @@ class Permissions:
     subscribe: tuple[str, ...] = ()
     reply: tuple[str, ...] = ()
     request: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
 
 
 def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False) -> tuple[Permissions, ...]:
@@ -68,7 +69,12 @@ def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False)
     """
     names = dict(remaps)
     streams = _named(topics.streams, names)
-    commands = _named(topics.commands, names)
+    sent = {} if dry_run else topics.commands
+    commands = _named({name: topic for name, topic in sent.items() if topic not in topics.served}, names)
+    asked, called = (
+        _named({name: t for name, t in sent.items() if t in topics.served and topics.served[t].is_action == one}, names)
+        for one in (False, True)
+    )
     shown = tuple("~/dry_run/" + topic.removeprefix("~").lstrip("/") for topic in topics.commands.values())
     joints = {s.name: s.topic for s in topics.observation.streams if s.type == JOINT_STATE.name}
     watched = (*(f"{node}/transition_event" for node in CALLED), *(f"{POLICY}/{topic[2:]}" for topic in shown))
@@ -82,9 +88,11 @@ def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False)
         ),
         Permissions(
             POLICY,
-            (*(() if dry_run else commands), *shown, DIAGNOSTICS, "~/transition_event", *SAID),
+            (*commands, *shown, DIAGNOSTICS, "~/transition_event", *SAID),
             (*streams, CONDITION_TOPIC, "~/stop", CLOCK),
             offered[POLICY],
+            asked,
+            called,
         ),
         Permissions(
             MARKER,
@@ -119,6 +127,7 @@ def policy_xml(given: tuple[Permissions, ...], namespace: str = "") -> str:
             ("publish", "topic", one.publish),
             ("reply", "service", one.reply),
             ("request", "service", one.request),
+            ("call", "action", one.call),
         ):
             if names:
                 rule = ElementTree.SubElement(profile, f"{kind}s", {right: "ALLOW"})

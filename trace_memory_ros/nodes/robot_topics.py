@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.shipped import find_checkpoint
+from trace_memory_ros.streams.served import ServedType
 
 CONFIG = "config.yaml"
 COMMAND = "command"
@@ -26,11 +27,15 @@ Remaps = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class RobotTopics:
-    """Name -> topic, as the checkpoint says them; a command without a name of its own goes by its topic."""
+    """Name -> topic, as the checkpoint says them; a command without a name of its own goes by its topic.
+
+    served: of those topics that are actions and services, their types.
+    """
 
     observation: ObservationConfig
     streams: Mapping[str, str]
     commands: Mapping[str, str]
+    served: Mapping[str, ServedType] = field(default_factory=dict)
 
     @classmethod
     def of_checkpoint(cls, checkpoint: str) -> RobotTopics:
@@ -48,7 +53,11 @@ class RobotTopics:
 
     def commanding(self, actions_file: str) -> RobotTopics:
         """With the commands of policy_node's actions_file, if one is given. Raises ConfigError."""
-        return replace(self, commands=command_topics(actions_in(actions_file))) if actions_file else self
+        if not actions_file:
+            return self
+        actions = actions_in(actions_file)
+        served = {part.topic: part.kind for part in actions.parts if isinstance(part.kind, ServedType)}
+        return replace(self, commands=command_topics(actions), served=served)
 
     def remaps(self, text: str) -> Remaps:
         """(topic in the checkpoint, topic on this robot) of a YAML file, or of YAML text: {STREAM: TOPIC, commands:
