@@ -65,6 +65,28 @@ def test_what_names_no_file_is_refused(robot: Robot, stuck: NodeProcess) -> None
     assert stuck.running
 
 
+def test_what_is_no_snapshot_is_not_overwritten(
+    memory_robot: Robot, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    weights, notes, fresh = tmp_path / "model.safetensors", tmp_path / "notes.txt", tmp_path / "fresh.safetensors"
+    weights.write_bytes((checkpoints["trace"] / "model.safetensors").read_bytes())
+    notes.write_text("what a person wrote")
+    fresh.touch()
+    client = memory_robot.client
+    usual = client.get_parameter("memory_node", "snapshot_path")
+    for file in (weights, notes):
+        before = file.read_bytes()
+        client.set_parameters("memory_node", {"snapshot_path": str(file)})
+        with pytest.raises(EpisodeFailed, match="is no snapshot, and stays as it is: correct snapshot_path"):
+            client.trigger("memory_node/snapshot")
+        assert file.read_bytes() == before
+    client.set_parameters("memory_node", {"snapshot_path": str(fresh)})
+    for _ in range(2):
+        client.trigger("memory_node/snapshot")
+    assert fresh.stat().st_size
+    client.set_parameters("memory_node", {"snapshot_path": usual})
+
+
 def test_a_snapshot_that_waits_when_the_node_is_cleaned_up_is_answered(robot: Robot, stuck: NodeProcess) -> None:
     robot.tick(0)  # its snapshot occupies the disk
     client = robot.client.node.create_client(Trigger, "memory_node/snapshot")

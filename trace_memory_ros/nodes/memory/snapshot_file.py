@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save_file
 
 from trace_memory_ros.files import atomic
@@ -42,6 +42,19 @@ def write_snapshot(path: Path, arrays: Arrays, head: SnapshotHead) -> None:
         raise OSError(
             f"snapshot {path} cannot be written ({error}): check that its folder exists, is writable and has room"
         ) from error
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise OSError where something lies at `path` that is no snapshot: to write one there would lose it."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    try:
+        with safe_open(path, "numpy") as file:
+            written_by_a_node = HEAD in file.keys()  # noqa: SIM118 - it is no mapping
+    except SafetensorError:
+        written_by_a_node = False
+    if not written_by_a_node:
+        raise OSError(f"{path} is no snapshot, and stays as it is: correct snapshot_path, or remove the file")
 
 
 def read_snapshot(path: Path, runtime: MemoryRuntime) -> SnapshotHead:

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from trace_memory_ros.nodes.memory.snapshot_file import SnapshotHead, write_snapshot
+from trace_memory_ros.nodes.memory.snapshot_file import SnapshotHead, check_replaceable, write_snapshot
 from trace_memory_ros.runtime.snapshot import Arrays
 
 
@@ -38,8 +38,8 @@ class SnapshotWriter:
         self._pool.submit(self._drain)
 
     def write(self, path: Path, arrays: Arrays, head: SnapshotHead) -> Future[None]:
-        """Write a snapshot elsewhere; the future carries OSError where that failed."""
-        return self._pool.submit(write_snapshot, path, arrays, head)
+        """Write a snapshot elsewhere, over none but another; the future carries OSError where that failed."""
+        return self._pool.submit(_write_over_none_but_another, path, arrays, head)
 
     def discard(self) -> None:
         """Let no snapshot of before be found any more, one that is being written included. Raises OSError."""
@@ -74,3 +74,8 @@ class SnapshotWriter:
                 self.written = head
             else:
                 self._next.unlink()
+
+
+def _write_over_none_but_another(path: Path, arrays: Arrays, head: SnapshotHead) -> None:
+    check_replaceable(path)
+    write_snapshot(path, arrays, head)
