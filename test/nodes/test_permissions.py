@@ -77,6 +77,13 @@ def test_the_shipped_policy_is_what_the_command_writes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("namespace", ["two words", "/lab/1st", "~own", "a//b"])
+def test_what_is_no_namespace_is_refused(namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "origin_trace", "--namespace", namespace]) == 1
+    assert f"namespace '{namespace}': ROS takes none such" in capsys.readouterr().err
+    assert main(["permissions", "origin_trace", "--namespace", "/lab/robot_1/"]) == 0
+
+
 def test_a_policy_that_was_edited_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["permissions", "origin_trace", "--out", str(tmp_path / "policy.xml")]
     assert main(words) == 0 and main([*words, "--dry-run"]) == 0

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.played_topics import absolute
-from trace_memory_ros.nodes.robot_topics import Remaps, RobotTopics
+from trace_memory_ros.nodes.robot_topics import TOPIC, Remaps, RobotTopics
 from trace_memory_ros.runtime.message_fields import CONDITION_TOPIC, MARKERS_TOPIC, RECORD_TOPIC, SEEN_TOPIC
 from trace_memory_ros.streams.joint_state import JOINT_STATE
 
@@ -115,7 +116,9 @@ def enclave(node: str, namespace: str = "") -> str:
 
 
 def policy_xml(given: tuple[Permissions, ...], namespace: str = "") -> str:
-    """The policy file: an enclave for each, named as the node."""
+    """The policy file: an enclave for each, named as the node. Raises ConfigError for what is no namespace."""
+    if (bare := namespace.strip("/")) and (bare.startswith("~") or not TOPIC.fullmatch(bare)):
+        raise ConfigError(f"namespace {namespace!r}: ROS takes none such; give one such as /lab/robot1")
     root = ElementTree.Element("policy", version=VERSION)
     enclaves = ElementTree.SubElement(root, "enclaves")
     for one in given:
