@@ -84,8 +84,10 @@ def test_an_arm_that_was_guided_by_hand_teaches_by_its_measured_places(tmp_path:
     bag = write(tmp_path / "bag", entries)
     proposal = inspect(bag)
     (missing,) = proposal.missing
+    assert "what was measured teaches: add the lines of actions" in missing
     file = tmp_path / "observation.yaml"
-    file.write_text(f"{proposal.yaml()}\n{missing.partition('what was measured teaches: ')[2]}\n")
+    proposed, _, added = proposal.yaml().partition("# If the robot was guided by hand, what was measured teaches:\n")
+    file.write_text(proposed + added.replace("# actions", "actions").replace("# - {", "- {"))
     recording = RecordingConfig.load(file)
     (episode,), verdict = decode_bag(bag, recording)
     assert verdict.grade is Grade.OK, str(verdict)
@@ -105,8 +107,8 @@ def test_joints_that_nobody_stamps_teach_by_when_they_were_recorded(tmp_path: Pa
     for k in range(20):
         joints = make.joint_state(tiny.JOINTS, tiny.positions(k), 0)
         entries.append(Entry("joint_states", fields.JOINTS, stamp_of(k) + 1_000_000, joints))
-    (missing,) = inspect(write(tmp_path / "bag", entries)).missing
-    assert "stamp: received, ahead_ms: 100}" in missing
+    proposal = inspect(write(tmp_path / "bag", entries))
+    assert "stamp: received, ahead_ms: 100}" in proposal.yaml()
 
 
 def test_split_joints_compressed_and_depth_cameras_and_joint_state_commands(tmp_path: Path) -> None:

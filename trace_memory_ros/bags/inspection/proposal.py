@@ -20,8 +20,8 @@ KEYS = ("name", "topic", "type", "transport", "select", "range_m", "stamp", "sta
 """In the order in which a person reads them; others come behind."""
 SECTIONS = ("observation.cameras", "observation.streams", "actions")
 """Where a line of a topic that was passed over can be added."""
-
-
+GUIDED = "guided by hand, what was measured teaches"
+"""Where nothing commands."""
 FEW = 3
 """So many topics that differ by numbers alone are listed one by one."""
 
@@ -80,8 +80,9 @@ class Proposal:
         return "\n".join([*head, *comments, *_body(self.recording.to_dict()), *tail]) + "\n"
 
     def others(self) -> list[str]:
-        """What was passed over: per section the lines that can be added there, then types that nothing reads."""
-        lines = []
+        """What can be added, by section: measurements as commands, what was passed over; then what nothing reads."""
+        taught = ["", f"If the robot was {GUIDED}:", "actions:"] if self.measured else []
+        lines = [*taught, *(f"- {one_line(part)}" for part in self.measured)]
         for section in SECTIONS:
             entries = [one for one in self.passed_over if one.section == section and one.entry is not None]
             if entries:

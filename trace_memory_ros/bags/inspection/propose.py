@@ -20,7 +20,7 @@ from trace_memory_ros.bags.inspection.commands import (
 )
 from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, episode_rule, episode_topic
 from trace_memory_ros.bags.inspection.passed_over import passed_over
-from trace_memory_ros.bags.inspection.proposal import Plain, Proposal, Surveys, one_line
+from trace_memory_ros.bags.inspection.proposal import GUIDED, Plain, Proposal, Surveys
 from trace_memory_ros.bags.inspection.stamps import stamps
 from trace_memory_ros.bags.inspection.state import StateStream, state_streams
 from trace_memory_ros.bags.rates import deadline_ms, stale_after_ms, tick_period_ms
@@ -186,8 +186,7 @@ def _no_commands(measured: list[Plain]) -> str:
     )
     if not measured:
         return text
-    lines = ", ".join(map(one_line, measured))
-    return f"{text}. If the robot was guided by hand, what was measured teaches: actions: [{lines}]"
+    return f"{text}. If the robot was {GUIDED}: add the lines of actions at the end of the proposal"
 
 
 def _namespace(topics: list[str]) -> str:
