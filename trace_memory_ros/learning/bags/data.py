@@ -229,7 +229,10 @@ def _unfit(episode: BagEpisode, least: int) -> str:
     if episode.span.success is False:
         return "the episode is annotated as failed"
     if episode.actions is None:
-        return "no actions are configured or recorded: name the command topic under `actions` in the config"
+        return (
+            "no actions are configured or recorded: name the command topic under `actions` in the config, or what was "
+            "measured, with ahead_ms"
+        )
     answered = np.isfinite(episode.actions).all(axis=1)
     known = episode.usable & answered
     if known.sum() >= least:

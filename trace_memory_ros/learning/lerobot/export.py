@@ -73,7 +73,8 @@ def features(recording: RecordingConfig, storage: str) -> dict[str, dict[str, An
     """LeRobot's features of a recording. Raises ValueError where no actions are recorded, or videos are too small."""
     if recording.actions is None:
         raise ValueError(
-            "the recording configuration has no actions, and a LeRobot policy needs them: name the command topic there"
+            "the recording configuration has no actions, and a LeRobot policy needs them: name the command topic there "
+            "or, with ahead_ms, what was measured"
         )
     seen, found = recording.observation, {}
     for name in seen.camera_names:
