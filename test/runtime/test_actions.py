@@ -107,6 +107,7 @@ WRONG = [
     ([{**HAND.to_dict(), "fixed": {"position.finger": 1.0}}], "none that is selected"),
     ([{**HAND.to_dict(), "fixed": {"effort.finger": float("nan")}}], "must be a finite number"),
     ([{**HAND.to_dict(), "fixed": [1.0]}], "must be a mapping"),
+    ([{**HAND.to_dict(), "fixed": {3: 1.0}}], "fixed: '3' must be one number's name"),
     ([{"topic": "c", "type": "control_msgs/action/GripperCommand", "fixed": {"force": 1.0}}], "no field 'force'"),
 ]
 
@@ -130,6 +131,10 @@ def test_what_every_command_carries_is_no_output() -> None:
     topic = ActionPart("cmd", "control_msgs/msg/GripperCommand", stamp="received", fixed={"max_effort": 20.0})
     assert topic.names == ("position",)
     assert topic.compose({"position": 0.04}, 7, 100) == {"position": 0.04, "max_effort": 20.0}
+    text = f"[{{topic: cmd, type: {ARRAY}, select: {{elbow: 0, wrist: 2}}, stamp: received, fixed: {{1: 0.5}}}}]"
+    array = ActionConfig.from_dict(yaml.safe_load(text))
+    assert array.compose([3.0, 4.0], 7, 100) == [{"data": [3.0, 0.5, 4.0]}]
+    assert ActionConfig.from_dict(yaml.safe_load(yaml.safe_dump(array.to_dict()))) == array
 
 
 def test_goals_are_in_no_bag() -> None:

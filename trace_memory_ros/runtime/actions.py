@@ -104,6 +104,8 @@ class ActionPart:
     def _check_fixed(self) -> None:
         if not isinstance(self.fixed, Mapping):
             raise ConfigError(f"{self.where}: fixed = {self.fixed!r}: must be a mapping, {{FIELD: number}}")
+        # YAML reads an index as a number.
+        object.__setattr__(self, "fixed", {str(name): number for name, number in self.fixed.items()})
         for name, number in self.fixed.items():
             if [one.name for one in self.kind.fields(name)] != [name] or name in self.fields:
                 raise ConfigError(f"{self.where}: fixed: {name!r} must be one number's name, and none that is selected")
