@@ -24,6 +24,7 @@ from trace_memory_ros.nodes.message_classes import fill, message_class
 from trace_memory_ros.nodes.policy.parameters import LOCKSTEP
 from trace_memory_ros.nodes.processes import NodeFailed, NodeGroup, NodeProcess, NodeSpec
 from trace_memory_ros.nodes.transport import private_environment
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.condition import ConditionStatus
 
@@ -314,6 +315,35 @@ def test_a_file_cannot_give_an_output_another_meaning(
         units = {"linear.x": "m/s", "angular.z": "rad/s"}
         path.write_text(yaml.safe_dump({"actions": [replace(part, units=units).to_dict()]}))
         assert set(actions_of(loaded, load_policy(loaded), str(path)).units) == {"m/s", "rad/s"}
+
+
+@pytest.mark.parametrize(
+    ("select", "units", "part", "found"),
+    [
+        ({"position": ["elbow"]}, {}, {"type": TRAJECTORY, "select": ["elbow"]}, True),
+        ({"position": ["elbow"]}, {}, {"units": {"elbow": "m"}}, True),
+        ({"position": ["elbow"]}, {"arm.position.elbow": "deg"}, {"units": {"elbow": "deg"}}, True),
+        ({"position": ["elbow"]}, {"arm.position.elbow": "deg"}, {}, True),
+        ({"position": ["elbow"]}, {"arm.position.elbow": "raw"}, {"type": TRAJECTORY, "select": ["elbow"]}, True),
+        ({"position": ["elbow"]}, {"arm.position.elbow": "deg"}, {"type": TRAJECTORY, "select": ["elbow"]}, False),
+        ({"position": ["elbow"]}, {"arm.position.elbow": "mm"}, {"units": {"elbow": "m"}}, False),
+        ({"velocity": ["elbow"]}, {}, {"type": TRAJECTORY, "select": ["elbow"]}, False),
+        ({"velocity": ["elbow"]}, {}, {}, False),
+        ({"effort": ["elbow"]}, {}, {}, False),
+        ({"position": ["elbow"]}, {}, {"units": {"elbow": "rad/s"}}, False),
+        ({"effort": ["elbow"]}, {}, {"type": TRAJECTORY, "select": {"effort": ["elbow"]}}, False),
+    ],
+)
+def test_where_an_output_is_tells_a_position_in_its_own_unit_alone(
+    select: dict[str, list[str]], units: dict[str, str], part: dict[str, Any], found: bool
+) -> None:
+    from trace_memory_ros.nodes.policy.publishing import NOWHERE, place_rows
+
+    streams = (SensorConfig("arm", "joint_states", 100, select=select),)
+    seen = ObservationConfig((CameraConfig("eye", "image", 100),), streams, units=units)
+    given = {"topic": "arm/commands", "type": ARRAY, "select": {"elbow": 0}, "stamp": "received"} | part
+    rows = place_rows(ActionConfig((ActionPart(**given),)), seen)
+    assert rows.tolist() == [0 if found else NOWHERE]
 
 
 EVERY = [

@@ -134,7 +134,8 @@ class PolicyNode(ManagedNode):
             log.warning("dry run: commands go to ~/dry_run/TOPIC, and nothing to the robot")
         if settings.ramp_ms and self._commands.without_place:
             log.warning(
-                f"not ramped, since no state channel is of their name: {', '.join(self._commands.without_place)}"
+                "not ramped, since no state channel of their name tells where they are, in their unit: "
+                f"{', '.join(self._commands.without_place)}"
             )
 
     def _restart(self) -> None:

@@ -18,6 +18,8 @@ from trace_memory_ros.streams.base import Bounded
 VELOCITY_UNITS = ("m/s", "rad/s")
 POSITION_UNITS = ("rad", "m", "")
 """A plain number, such as those of a Float64MultiArray, counts as the position of what it is called."""
+NO_UNIT = ("", "raw")
+"""Raw is what a LeRobot dataset has, whose actions count as it does without saying so."""
 EFFORT_UNITS = ("N", "N m")
 """Limits of a joint's position and velocity say nothing of these."""
 
@@ -53,6 +55,16 @@ class OutputLimit:
 
 
 UNLIMITED = OutputLimit()
+
+
+def is_place(unit: str, of: str) -> bool:
+    """Whether a number in `unit` tells where an output in the unit `of` is: no velocity or force, and no conversion.
+
+    Types say rad of joints that slide, so that rad and m are no contradiction; nor is a number of no known unit.
+    """
+    if any(one.endswith("/s") or one in EFFORT_UNITS for one in (unit, of)):
+        return False
+    return unit == of or not {unit, of}.isdisjoint(NO_UNIT) or {unit, of} <= {*POSITION_UNITS}
 
 
 def velocity_columns(actions: ActionConfig) -> tuple[bool, ...]:

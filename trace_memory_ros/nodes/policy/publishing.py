@@ -15,7 +15,7 @@ from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.served import ActionSender, ServerCommand, ServerSender, ServiceSender
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
-from trace_memory_ros.runtime.limits import POSITION_UNITS, velocity_columns
+from trace_memory_ros.runtime.limits import is_place, velocity_columns
 from trace_memory_ros.runtime.message_fields import MS_NS
 from trace_memory_ros.signature.normalise import Standardiser
 from trace_memory_ros.streams.base import Plain
@@ -78,7 +78,7 @@ class CommandPublishers:
 
     @property
     def without_place(self) -> list[str]:
-        """Outputs of which no state channel tells where they are."""
+        """Outputs of which no state channel tells where they are, in their unit."""
         lacking = (self._places == NOWHERE) & ~self.velocity
         return [name for name, none in zip(self._actions.names, lacking, strict=True) if none]
 
@@ -150,12 +150,13 @@ def dry_topic(topic: str) -> str:
 
 
 def place_rows(actions: ActionConfig, observation: ObservationConfig) -> NDArray[np.int64]:
-    """`(A,)`: the state channel that tells where an output is, -1 where none or several are of its name."""
+    """`(A,)`: the state channel that tells where an output is, -1 where none in its unit or several are of its name."""
     rows = []
     for part in actions.parts:
         for one, name in zip(part.selected, part.names, strict=True):
             unit = part.units.get(one.output, one.field.unit)
             found = observation.channels_of(name, "" if one.given else one.field.name)
-            known = len(found) == 1 and unit in POSITION_UNITS
-            rows.append(observation.state.index(found[0]) if known else NOWHERE)
+            row = observation.state.index(found[0]) if len(found) == 1 else NOWHERE
+            known = row != NOWHERE and is_place(observation.state_units[row], unit)
+            rows.append(row if known else NOWHERE)
     return np.array(rows, dtype=np.int64)
