@@ -17,10 +17,12 @@ from nodes.robot import CAMERAS, CONFIG, Robot, picture, posture
 
 from trace_memory_ros.arm.sim.names import ACTION_NAMES
 from trace_memory_ros.cli.main import parser
-from trace_memory_ros.nodes.doctor.heard import Endpoint, Seen, TopicSeen
+from trace_memory_ros.nodes.conversion import joint_message
+from trace_memory_ros.nodes.doctor.heard import Endpoint, Listening, Seen, TopicSeen
 from trace_memory_ros.nodes.doctor.judge import Row, judged, table
 from trace_memory_ros.nodes.memory.findings import Level
 from trace_memory_ros.nodes.transport import BUILTIN, PROFILES, RANGE, private_environment
+from trace_memory_ros.observation.content import Live
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 
 MS = 1_000_000
@@ -115,6 +117,18 @@ def test_what_is_wrong_with_a_stream_is_named_with_its_remedy(seen: TopicSeen, f
     rows = [row for row in wrong(with_stream("overhead", seen)) if row.part == "stream overhead"]
     assert [found in row.found for row in rows] == [True], rows
     assert remedy in rows[0].remedy
+
+
+def test_a_message_that_lacks_a_joint_is_found_among_many_that_have_all() -> None:
+    stream, seen = CONFIG.streams[0].name, TopicSeen("/joint_states")
+    listening = Listening(CONFIG, {stream: seen})
+    for k in range(200):
+        joints = posture(k)
+        if k % 150 == 149:
+            del joints["left_joint_3"]
+        listening.push(stream, k, k, Live(joint_message(joints, k)))
+        listening.note(stream, k, k)
+    assert list(seen.faults.values()) == [1] and "left_joint_3 is missing" in next(iter(seen.faults))
 
 
 @pytest.mark.parametrize("last", [20, 59])

@@ -13,7 +13,8 @@ from trace_memory_ros.observation.images import ImageError
 from trace_memory_ros.observation.samples import Deferred, InputError, SampleReader
 
 LOOKED_AT = 20
-"""Messages of a stream that are looked into: unpacking every image would slow the listening down."""
+"""Messages of a camera that are looked into: unpacking every image would slow the listening down. Numbers cost little,
+and a message that lacks a joint may come among many that have it."""
 MOST_STAMPS = 20_000
 
 
@@ -73,7 +74,7 @@ class Seen:
 
 
 class Listening:
-    """A `Sink` that looks into the first messages of every stream and notes what cannot be used."""
+    """A `Sink` that looks into numbers, and the first images of every camera, and notes what cannot be used."""
 
     def __init__(self, config: ObservationConfig, topics: Mapping[str, TopicSeen]) -> None:
         self._reader = SampleReader(config, defer=True)
@@ -83,7 +84,7 @@ class Listening:
         seen = self._topics[stream]
         if not seen.shape:
             seen.shape = shape_of(content)
-        if len(seen.arrivals_ns) < LOOKED_AT or isinstance(content, VideoPacket):
+        if len(seen.arrivals_ns) < LOOKED_AT or isinstance(content, (VideoPacket, Live)):
             try:
                 value = self._reader.read(stream, content)
                 if isinstance(value, Deferred):

@@ -140,7 +140,7 @@ def _stream(
     yield from _stamps(part, seen, stream, topic)
     for text, count in topic.faults.most_common(SHOWN_FAULTS):
         what, _, remedy = text.partition(": ")
-        yield Row(part, Level.ERROR, f"{what} ({count} of the first messages)", remedy or "see the driver's settings")
+        yield Row(part, Level.ERROR, f"{what} ({count} of those looked into)", remedy or "see the driver's settings")
 
 
 def _absent(seen: Seen, stream: StreamConfig, topic: TopicSeen, spaces: Sequence[str]) -> Row | None:
