@@ -32,12 +32,14 @@ TRAJECTORY, ARRAY = "trajectory_msgs/msg/JointTrajectory", "std_msgs/msg/Float64
 ARM = ActionPart("arm/command", TRAJECTORY, tuple(JOINTS[:3]), frame_id="base")
 GRIPPER = ActionPart("gripper/commands", ARRAY, {"width": 0, "force": 1}, name="gripper", stamp="received")
 WHEELS = ActionPart("cmd_vel", "geometry_msgs/msg/Twist", ("linear.x", "angular.z"), stamp="received")
+CARRIAGE = ActionPart("carriage", ARRAY, {"lift": 0, "wheel": 1}, stamp="received", units={"wheel": "rad/s"})
 RELATIVE = ActionPart("leader", "sensor_msgs/msg/JointState", (JOINTS[4], JOINTS[1]), relative=True)
 POSE = ActionPart("target", "geometry_msgs/msg/PoseStamped", ("position", "rotation"), frame_id="base")
 MISSING = ActionPart("gripper", "control_msgs/msg/GripperCommand", stamp="received")
 CONFIGS = {
     "two": ActionConfig((ARM, GRIPPER)),
     "wheels": ActionConfig((WHEELS,)),
+    "carriage": ActionConfig((CARRIAGE,)),
     "relative": ActionConfig((RELATIVE,)),
     "pose": ActionConfig((POSE,)),
 }
@@ -144,6 +146,17 @@ def test_a_base_is_told_to_stand_when_an_episode_ends(hearer: Hearer) -> None:
     hearer.act_on(2, episode=2, status=ConditionStatus.STALE, reason="an eye is silent")
     standing = hearer.heard[WHEELS.topic][-1]
     assert driving != type(driving)() and standing == type(standing)()
+
+
+@pytest.mark.parametrize("hearer", ["carriage"], indirect=True)
+def test_a_velocity_beside_a_position_is_told_to_stop_and_the_position_stays(hearer: Hearer) -> None:
+    _, (lift, wheel) = hearer.act_on(1)
+    heard = hearer.heard[CARRIAGE.topic]
+    assert wheel and np.float32(heard[-1].data).tolist() == [lift, wheel]
+    hearer.robot.client.trigger("policy_node/disable")
+    hearer.robot.wait(lambda: len(heard) > 1, "the wheel to be told to stop")
+    hearer.robot.client.trigger("policy_node/enable")
+    assert np.float32(heard[-1].data).tolist() == [lift, 0.0]
 
 
 @pytest.mark.parametrize("hearer", ["wheels"], indirect=True)

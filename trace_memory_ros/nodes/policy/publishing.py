@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from trace_memory_ros.streams.served import ServedType
 NOW = "now"
 DRY_RUN = "~/dry_run/"
 NOWHERE = -1
+LATE_S = 1.0
+"""On a busy machine what moves may be stopped so long after it is due."""
 Values = NDArray[np.float64]
 
 
@@ -58,6 +61,12 @@ class CommandPublishers:
         self._dry = settings.dry_run
         kinds, self._makers = zip(*map(self._made_as, actions.parts), strict=True)
         self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
+        self._goes_on = [
+            _goes_on(part, self.velocity[at]) for part, at in zip(actions.parts, actions.columns, strict=True)
+        ]
+        self._recent_s = max(1e-3 * settings.hold_ms, 2e-9 * self._period_ns) + LATE_S
+        self._made = self._told = np.zeros(len(actions.names))
+        self._told_at = -np.inf
         profile = qos.command(settings.command_age_limit_ms)
 
         def outlet(kind: Any, part: ActionPart) -> Any:
@@ -74,7 +83,7 @@ class CommandPublishers:
     @property
     def moves_by_velocity(self) -> bool:
         """Whether something goes on moving when commands cease."""
-        return any(self._by_velocity)
+        return any(self._goes_on)
 
     @property
     def without_place(self) -> list[str]:
@@ -98,16 +107,20 @@ class CommandPublishers:
 
     def messages(self, targets: Values, stamp_ns: int) -> Sequence[Any]:
         plain = self._actions.compose(targets, stamp_ns, self._period_ns)
+        self._made = targets
         return [make(values) for make, values in zip(self._makers, plain, strict=True)]
 
     def publish(self, messages: Sequence[Any]) -> None:
         for outlet, message in zip(self._outlets, messages, strict=True):
             outlet.publish(message)
+        self._told, self._told_at = self._made, time.monotonic()
 
     def still(self, stamp_ns: int) -> None:
-        plain = self._actions.compose(np.zeros(len(self._actions.names)), stamp_ns, self._period_ns)
-        for outlet, make, values, moves in zip(self._outlets, self._makers, plain, self._by_velocity, strict=True):
-            if moves:
+        plain = self._actions.compose(np.where(self.velocity, 0.0, self._told), stamp_ns, self._period_ns)
+        # Positions in the same message stay as they were told, unless that is so long ago that others may have moved.
+        recent = time.monotonic() - self._told_at <= self._recent_s
+        for row, (outlet, make, values) in enumerate(zip(self._outlets, self._makers, plain, strict=True)):
+            if self._by_velocity[row] or (recent and self._goes_on[row]):
                 outlet.publish(make(values))
 
     def _topic(self, part: ActionPart) -> str:
@@ -142,6 +155,13 @@ class CommandPublishers:
             if point["positions"] and not self._with_velocities:
                 point["velocities"] = []
         return values
+
+
+def _goes_on(part: ActionPart, velocity: NDArray[np.bool_]) -> bool:
+    """Whether something goes on when the part's commands cease: by a velocity, of what no output gives a place to."""
+    names = [name.partition(".")[2] or name for name in part.fields]
+    placed = {name for name, moves in zip(names, velocity, strict=True) if not moves}
+    return any(moves and name not in placed for name, moves in zip(names, velocity, strict=True))
 
 
 def dry_topic(topic: str) -> str:
