@@ -359,6 +359,16 @@ def test_where_an_output_is_tells_a_position_in_its_own_unit_alone(
     assert rows.tolist() == [0 if found else NOWHERE]
 
 
+def test_a_fixed_velocity_that_no_stop_would_end_is_refused() -> None:
+    from trace_memory_ros.nodes.policy.loading import check_commanded
+
+    slow = {"velocity.finger": 0.1}
+    hand = ActionPart("hand", "control_msgs/action/ParallelGripperCommand", {"width": "position.finger"}, fixed=slow)
+    check_commanded(ActionConfig((hand, replace(WHEELS, fixed={"linear.y": 0.0}))))
+    with pytest.raises(ConfigError, match=r"on 'cmd_vel': fixed: linear.y = 0.1 is a velocity that would go on"):
+        check_commanded(ActionConfig((hand, replace(WHEELS, fixed={"linear.y": 0.1}))))
+
+
 EVERY = [
     ARM,
     GRIPPER,

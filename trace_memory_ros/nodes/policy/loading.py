@@ -13,7 +13,7 @@ from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
 from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
 from trace_memory_ros.policies.families import UnknownFamily, family
-from trace_memory_ros.runtime.actions import ActionConfig
+from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
 from trace_memory_ros.runtime.limits import velocity_columns
 
@@ -81,13 +81,25 @@ def actions_of(loaded: Checkpoint, policy: Policy, actions_file: str = "") -> Ac
 
 
 def check_commanded(actions: ActionConfig) -> None:
-    """Raise ConfigError where a part's topic says where something is: nobody obeys it."""
+    """Raise ConfigError for a topic that says where something is: nobody obeys it; and for what no stop would end."""
     for part in actions.parts:
+        for name in _going_on(part):
+            raise ConfigError(
+                f"{part.where}: fixed: {name} = {part.fixed[name]:g} is a velocity that would go on when commands "
+                "stop: leave it out, or let the policy command it"
+            )
         if part.ahead_ms:
             raise ConfigError(
                 f"{part.where}: it says where the robot is (ahead_ms = {part.ahead_ms}): give the topic or the action "
                 "that it is commanded by, with outputs of the same names, in actions_file"
             )
+
+
+def _going_on(part: ActionPart) -> list[str]:
+    """Fixed numbers that no stop would end: velocities beside outputs that are all velocities, which are stopped."""
+    if not all(velocity_columns(ActionConfig((part,)))):
+        return []
+    return [name for name, number in part.fixed.items() if number and part.kind.fields(name)[0].unit.endswith("/s")]
 
 
 def _check_meaning(given: ActionConfig, learned: ActionConfig, path: str) -> None:
