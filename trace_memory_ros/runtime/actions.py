@@ -254,9 +254,10 @@ class ActionConfig:
             return cls.of_kind(values["topic"], values["kind"], tuple(values["names"]))
         if not isinstance(data, (list, tuple)):
             raise ConfigError(f"{where} = {data!r}: must be a list, one entry per command topic")
-        known = tuple(f.name for f in fields(ActionPart))
-        entries = [check_keys(item, known, ("topic", "type"), f"{where}[{i}]") for i, item in enumerate(data)]
-        return cls(tuple(ActionPart(**{k: v for k, v in entry.items() if v is not None}) for entry in entries))
+        known, needed = tuple(f.name for f in fields(ActionPart)), ("topic", "type")
+        entries = [check_keys(item, known, needed, f"{where}[{i}]") for i, item in enumerate(data)]
+        given = [{k: v for k, v in entry.items() if v is not None or k in needed} for entry in entries]
+        return cls(tuple(ActionPart(**entry) for entry in given))
 
 
 def _channel_of(part: ActionPart, one: Selected, name: str, observation: ObservationConfig) -> int:

@@ -37,7 +37,7 @@ def selected(kind: StreamType, select: object, where: str) -> tuple[Selected, ..
     A list names fields or groups of them: `[linear.x, force]`. In a mapping, a list stands for a group's members,
     `{position: [elbow]}`, and anything else gives a field a name, `{width: 0}`. None selects what is usual.
     """
-    if select is None or select == () or select == []:
+    if select in (None, (), [], {}):
         if not kind.usual:
             raise ConfigError(f"{where}.select is missing: {kind.name} has no fields that are usually meant; list some")
         select = kind.usual
@@ -52,6 +52,8 @@ def selected(kind: StreamType, select: object, where: str) -> tuple[Selected, ..
         found += [Selected(field.name, field) for item in select for field in _fields(kind, item, where)]
     else:
         raise ConfigError(f"{where}.select = {select!r}: must be a list of fields, or a mapping")
+    if not found:
+        raise ConfigError(f"{where}.select = {select!r} names no field: list some, or leave it out")
     for name in {one.name for one in found}:
         if sum(one.name == name for one in found) > 1:
             raise ConfigError(f"{where}.select names {name!r} more than once")
