@@ -311,6 +311,7 @@ def test_a_file_divides_the_outputs_among_controllers_in_any_order(folders: dict
             replace(RELATIVE, type=TRAJECTORY, select={"velocity": RELATIVE.select}),
             "learned in rad, .* rad/s",
         ),
+        ("two", replace(ARM, select={"effort": ARM.select}), f"'{JOINTS[0]}' was learned in rad, and is in N m here"),
     ],
 )
 def test_a_file_cannot_give_an_output_another_meaning(

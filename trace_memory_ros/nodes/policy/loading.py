@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
-from trace_memory_ros.runtime.limits import velocity_columns
+from trace_memory_ros.runtime.limits import EFFORT_UNITS, velocity_columns
 
 COMMAND = "command"
+LENGTHS = ("rad", "m")
 FloatArray = NDArray[np.float32]
 
 
@@ -110,11 +112,15 @@ def _check_meaning(given: ActionConfig, learned: ActionConfig, path: str) -> Non
         if (name in _relative(given)) != (name in relative):
             said = "relative to the state: give its part" if name in relative else "as an absolute target: leave out"
             raise ConfigError(f"{path}: output {name!r} was learned {said} relative: true")
+        said = f"{path}: output {name!r} was learned in {units[name] or 'no unit'}, and is in {unit or 'none'} here: "
         if is_velocity != velocities[name]:
             raise ConfigError(
-                f"{path}: output {name!r} was learned in {units[name] or 'no unit'}, and is in {unit or 'none'} here: "
-                "select what it was, or give its unit (units: {OUTPUT: UNIT}); velocities are stopped, not repeated"
+                f"{said}select what it was, or give its unit (units: {{OUTPUT: UNIT}}); velocities are stopped, not "
+                "repeated"
             )
+        # Where a type says no unit, it may be either.
+        if any(one in EFFORT_UNITS and other in LENGTHS for one, other in permutations((unit, units[name]))):
+            raise ConfigError(f"{said}a joint's name alone selects its position, {{effort: [JOINT]}} its effort")
 
 
 def _relative(actions: ActionConfig) -> set[str]:
