@@ -200,6 +200,20 @@ def test_after_an_outage_too_commands_begin_where_the_arm_is() -> None:
     assert desk.sent[-1][1] == 2.5
 
 
+@pytest.mark.parametrize("refuse", [False, True])
+def test_an_arm_that_begins_beyond_a_bound_comes_back_within_the_ramp(refuse: bool) -> None:
+    desk = Desk(ramp_ms=200, limit=OutputLimit(min=-1.0, max=1.0), refuse=refuse)
+    for at_ms in (0, 50, 100, 150, 200):
+        desk.tick(at_ms, 0.0, place=-4.0)
+    assert [joint for _, joint, _ in desk.sent] == [-4.0, -3.0, -2.0, -1.0, 0.0]
+    assert desk.counts == {"commands": 5}
+    clamping = Desk(ramp_ms=200, limit=OutputLimit(min=-1.0, max=1.0))
+    for at_ms in (0, 100, 200, 250):
+        clamping.tick(at_ms, -3.0, place=-5.0)
+    assert [joint for _, joint, _ in clamping.sent] == [-5.0, -3.0, -1.0, -1.0]
+    assert clamping.counts == {"commands": 4, "clamped": 4}
+
+
 def test_a_fault_stop_ends_with_the_episode() -> None:
     desk = Desk()
     desk.permission.fail("two memories")

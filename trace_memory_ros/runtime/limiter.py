@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import copysign, floor, inf, sqrt
 from typing import NamedTuple
 
@@ -72,11 +72,15 @@ class Limiter:
         self._step = np.where(np.isfinite(step), step, 0.0)
         self._last, self._aims = targets.copy(), aims.copy()
 
-    def apply(self, wanted: Values) -> Limited:
-        """The nearest targets that may be commanded next; `sent` is the caller's to say."""
-        inside = np.clip(wanted, self._low, self._high)
+    def apply(self, wanted: Values, ramp: Callable[[Values], Values] = np.asarray) -> Limited:
+        """The nearest targets that may be commanded next; `sent` is the caller's to say.
+
+        ramp: from where the robot is, which may be beyond a bound, to targets within them.
+        """
+        inside = ramp(np.clip(wanted, self._low, self._high))
         known = np.isfinite(self._last)
         last = np.where(known, self._last, inside)
+        inside = np.clip(inside, np.minimum(self._low, last), np.maximum(self._high, last))
         distance = inside - last
         step = np.clip(distance, -self._most, self._most)
         for row in np.flatnonzero(known & np.isfinite(self._gain)).tolist():
@@ -84,7 +88,7 @@ class Limiter:
         # An arm that already is beyond a bound comes back step by step, and goes no further.
         near = np.clip(last + step, np.minimum(self._low, last), np.maximum(self._high, last))
         targets = np.where(step == distance, inside, near)  # to the bit, where nothing bounds the step
-        return Limited(targets, inside, self._met(wanted, targets, np.where(known, distance, 0.0)))
+        return Limited(targets, inside, self._met(wanted, inside, targets, np.where(known, distance, 0.0)))
 
     def _accelerated(self, row: int, aim: float, last: float) -> float:
         """A step that differs from the one before by no more than it may, and can be braked at the bounds.
@@ -98,7 +102,7 @@ class Limiter:
         up, down = float(self._high[row]) - last, last - float(self._low[row])
         return max(min(step, _step_to_stop(max(up, 0.0), gain)), -_step_to_stop(max(down, 0.0), gain))
 
-    def _met(self, wanted: Values, targets: Values, distance: Values) -> tuple[str, ...]:
+    def _met(self, wanted: Values, inside: Values, targets: Values, distance: Values) -> tuple[str, ...]:
         slack = ROUNDING * np.maximum(1.0, np.abs(wanted))
         rules = {
             "min": wanted < self._low - slack,
@@ -107,7 +111,7 @@ class Limiter:
         }
         rules["max_acceleration"] |= np.abs(distance - self._step) > self._gain + slack
         met = [[key for key, beyond in rules.items() if beyond[row]] for row in range(len(self._names))]
-        for row in np.flatnonzero(np.abs(targets - wanted) > slack).tolist():
+        for row in np.flatnonzero(np.abs(targets - inside) > slack).tolist():
             met[row] = met[row] or ["max_acceleration"]  # braking before a bound
         return tuple(self._text[key][row] for row, keys in enumerate(met) for key in keys[:1])
 

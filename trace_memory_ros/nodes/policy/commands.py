@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -187,7 +188,7 @@ class CommandOutput:
         if self._last is None or stamp_ns - self._last_ns > guards.chain_ns:
             guards.ramp.begin(place, stamp_ns)
             guards.limiter.begin(place)
-        limited = guards.limiter.apply(guards.ramp.apply(targets, stamp_ns))
+        limited = guards.limiter.apply(targets, partial(guards.ramp.apply, stamp_ns=stamp_ns))
         what = "refused" if guards.refuse else "clamped"
         for text in limited.met:
             self._fault("limits", f"{text}: the policy asks for more, {what}; is the checkpoint this robot's?")
