@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from trace_memory_ros.files.strict import ConfigError
 from trace_memory_ros.nodes.policy.commands import CommandOutput, Guards
+from trace_memory_ros.nodes.policy.guarding import guards_of
 from trace_memory_ros.nodes.policy.one_memory import OneMemory
+from trace_memory_ros.nodes.policy.parameters import PolicyNodeParameters
 from trace_memory_ros.nodes.policy.permission import Permission
 from trace_memory_ros.nodes.policy.ramp import Ramp
 from trace_memory_ros.nodes.policy.timeliness import Timeliness
+from trace_memory_ros.observation.config import CameraConfig, ObservationConfig, SensorConfig
+from trace_memory_ros.runtime.actions import ActionConfig
 from trace_memory_ros.runtime.condition import Condition, ConditionStatus
 from trace_memory_ros.runtime.limiter import Limiter
 from trace_memory_ros.runtime.limits import OutputLimit
@@ -270,6 +276,25 @@ def test_what_is_beyond_a_limit_is_clamped_or_refused_and_named() -> None:
     assert refusing.counts == {"commands": 1, "holds": 1, "refused": 1}
     refusing.tick(10_000, 9.0)
     assert any("commands stopped" in fault and "more than joint: max = 2" in fault for fault in refusing.faults)
+
+
+def test_radians_of_a_urdf_bound_no_output_of_a_robot_that_counts_otherwise(tmp_path: Path) -> None:
+    """As a LeRobot dataset is proposed: degrees or percent, which its state says and its actions do not."""
+    urdf, listed = tmp_path / "robot.urdf", tmp_path / "limits.yaml"
+    urdf.write_text('<robot><joint name="elbow" type="revolute"><limit lower="-1.7" upper="1.7"/></joint></robot>')
+    listed.write_text("limits: {elbow: {min: -97, max: 97}}")
+    streams = (SensorConfig("arm", "joint_states", 100, select={"position": ["elbow"]}),)
+    cameras, actions = (CameraConfig("eye", "image", 100),), ActionConfig.of_trajectory("command", ["elbow"])
+
+    def bounded(unit: str, **files: str) -> tuple[str, ...]:
+        seen = ObservationConfig(cameras, streams, units={"arm.position.elbow": unit})
+        guards = guards_of(PolicyNodeParameters(urdf=str(urdf), **files), actions, seen, Permission(True))
+        return guards.limiter.apply(np.array([-200.0])).met
+
+    assert bounded("rad") == ("elbow: min = -1.7",)
+    with pytest.raises(ConfigError, match=r"joint of elbow: its limits are in rad or m, the output is in 'raw'"):
+        bounded("raw")
+    assert bounded("raw", limits_file=str(listed)) == ("elbow: min = -97",)
 
 
 def test_an_action_that_is_no_command_is_held() -> None:

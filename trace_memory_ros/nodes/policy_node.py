@@ -78,7 +78,7 @@ class PolicyNode(ManagedNode):
         )
         self._senders = self._commands.senders
         self._company = Company(self, self._commands.topics, self._senders)
-        self._safety = guards_of(settings, actions, observation.period_ns, self._permission)
+        self._safety = guards_of(settings, actions, observation, self._permission)
         self._diagnostics = self.create_lifecycle_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
         self._publishers_made = [*self._commands.publishers, self._diagnostics]
         self._wait = DrainedDeadline(self, self._on_wait_over)

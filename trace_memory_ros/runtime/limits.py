@@ -18,8 +18,9 @@ from trace_memory_ros.streams.base import Bounded
 VELOCITY_UNITS = ("m/s", "rad/s")
 POSITION_UNITS = ("rad", "m", "")
 """A plain number, such as those of a Float64MultiArray, counts as the position of what it is called."""
-NO_UNIT = ("", "raw")
-"""Raw is what a LeRobot dataset has, whose actions count as it does without saying so."""
+RAW = "raw"
+"""What a LeRobot dataset's state is in where it is no radians; its actions are then too, without saying so."""
+NO_UNIT = ("", RAW)
 EFFORT_UNITS = ("N", "N m")
 """Limits of a joint's position and velocity say nothing of these."""
 
