@@ -155,6 +155,21 @@ def test_copies_of_one_camera_are_one(tmp_path: Path) -> None:
     assert all("repeats /camera/image_raw" in whys(proposal)[copy.name] for copy in copies)
 
 
+def test_a_cameras_grey_copy_is_the_same_camera(tmp_path: Path) -> None:
+    def grey(t: float) -> strangers.Plain:
+        return {"height": 12, "width": 16, "encoding": "mono8", "step": 16, "data": bytes(192)}
+
+    copies = [
+        Topic("/zed/zed_node/left/image_rect_color", strangers.IMAGE, 15, image(), 0.02),
+        Topic("/zed/zed_node/left/image_rect_gray", strangers.IMAGE, 15, grey, 0.02),
+        Topic("/zed/zed_node/left/gray/rect/image", strangers.IMAGE, 15, grey, 0.02),
+    ]
+    proposal = proposed(tmp_path, (*copies, STATES, COMMANDS))
+    assert proposal.recording is not None
+    (camera,) = proposal.recording.observation.cameras
+    assert (camera.name, camera.topic) == ("zed_zed_node_left", "zed/zed_node/left/image_rect_color")
+
+
 def test_a_camera_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> None:
     strange = Topic("/thermal/image_raw", strangers.IMAGE, 15, lambda t: {**image()(t), "encoding": "tenbit10"})
     proposal = proposed(tmp_path, (*ARM, strange))

@@ -25,7 +25,7 @@ OF_A_HAND = _any("servo hand ee eef tcp tool delta arm cartesian endpoint")
 """Of velocities and poses that are a hand's and not the base's."""
 ANNOTATIONS = _any("branch branches annotation annotations label labels")
 SIDES = _any("left right l r lh rh")
-_OF_CAMERAS = _any("image images raw color colour rgb bgr mono rect compressed jpeg jpg png webp")
+_OF_CAMERAS = _any("image images raw color colour rgb bgr mono gray grey rect compressed jpeg jpg png webp")
 _OF_STATES = _any("joint joints state states data raw measured actual feedback action topic value values stamped")
 _OF_COMMANDS = COMMANDS | _any("joint joints trajectory controller feedback forward position positions state states")
 
