@@ -170,6 +170,17 @@ def test_a_cameras_grey_copy_is_the_same_camera(tmp_path: Path) -> None:
     assert (camera.name, camera.topic) == ("zed_zed_node_left", "zed/zed_node/left/image_rect_color")
 
 
+@pytest.mark.parametrize(("raw_hz", "taken"), [(3, "image_raw/compressed"), (15, "image_raw")])
+def test_pictures_that_were_lost_on_the_way_are_taken_as_they_came_packed(
+    tmp_path: Path, raw_hz: float, taken: str
+) -> None:
+    packed = Topic("/camera/image_raw/compressed", strangers.COMPRESSED, 15, jpeg, 0.02)
+    proposal = proposed(tmp_path, (CAMERA._replace(rate_hz=raw_hz), packed, STATES, COMMANDS))
+    assert proposal.recording is not None
+    assert [camera.topic for camera in proposal.recording.observation.cameras] == [f"camera/{taken}"]
+    assert any(" pictures came: /camera/image_raw/compressed is taken" in n for n in proposal.notes) == (raw_hz < 15)
+
+
 def test_a_camera_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> None:
     strange = Topic("/thermal/image_raw", strangers.IMAGE, 15, lambda t: {**image()(t), "encoding": "tenbit10"})
     proposal = proposed(tmp_path, (*ARM, strange))

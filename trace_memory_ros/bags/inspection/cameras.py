@@ -19,6 +19,8 @@ DEPTH_RANGE_M = [0.2, 3.0]
 VIDEO_NEEDS = 'video needs PyAV: pip install "trace_memory_ros[video]"'
 SAME_STAMPS = 0.5
 """Share of equal stamps from which on two topics show the same pictures."""
+MUCH_FEWER = 2
+"""A topic of which so many times as much came in another form was lost on the way."""
 
 
 @dataclass
@@ -41,6 +43,11 @@ def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
         repeated = next((other for other in fit if _repeats(one, other)), None)
         if refusal:
             why[one.topic] = refusal
+        elif repeated is not None and _came_whole(one, repeated):
+            fit[fit.index(repeated)] = one
+            came = f"{repeated.found.info.messages} of {one.found.info.messages} pictures came"
+            why[repeated.topic] = f"{came}, the others as {one.topic}"
+            proposal.notes.append(f"of {repeated.topic} {came}: {one.topic} is taken; see docs/how-to/images.md")
         elif repeated is not None:
             why[one.topic] = f"repeats {repeated.topic}"
         else:
@@ -104,6 +111,12 @@ def _repeats(one: Camera, other: Camera) -> bool:
     if last.lower() in PACKINGS and parent == other.topic:
         return True
     return one.depth == other.depth and _place(one.topic) == _place(other.topic) and _stamped_alike(one, other)
+
+
+def _came_whole(packed: Camera, raw: Camera) -> bool:
+    """Whether a camera's raw pictures were lost on the way to the recorder, and the packed ones were not."""
+    copied = packed.topic.rpartition("/")[0] == raw.topic and packed.depth == raw.depth and not _is_video(packed)
+    return copied and packed.found.info.messages > MUCH_FEWER * raw.found.info.messages
 
 
 def _place(topic: str) -> tuple[str, ...]:
