@@ -168,6 +168,17 @@ def test_pauses_cut_episodes(tmp_path: Path) -> None:
     assert recording.episodes.kind == "gap"
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_pauses_after_the_first_minute_cut_episodes(tmp_path: Path, count: int) -> None:
+    entries = [entry for k in (*range(640), *range(680, 690)) for entry in tiny.tick_entries(k)]
+    bags = [write(tmp_path / "bags" / f"bag_{k}", entries) for k in range(count)]
+    proposal = inspect(bags[0]) if count == 1 else inspect_bags(tmp_path / "bags", bags)
+    assert proposal.recording is not None and proposal.recording.episodes.kind == "gap"
+    assert f"the first camera pauses {count} times for over 2 s: the bag is cut there" in proposal.notes
+    episodes, verdict = decode_bag(bags[0], proposal.recording)
+    assert [episode.ticks for episode in episodes] == [640, 10] and verdict.ok, str(verdict)
+
+
 def without(topics: tuple[str, ...]) -> list[Entry]:
     return [entry for entry in recording_of(10) if entry.topic not in topics]
 

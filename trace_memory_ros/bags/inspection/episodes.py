@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 from trace_memory_ros.bags import fields
-from trace_memory_ros.bags.inspection.proposal import Proposal
+from trace_memory_ros.bags.inspection.proposal import Proposal, Surveys
 from trace_memory_ros.bags.inspection.words import ANNOTATIONS, has
+from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule
-from trace_memory_ros.bags.survey import TopicSurvey
+from trace_memory_ros.bags.survey import LAST_NS, TopicSurvey
+from trace_memory_ros.streams.cdr import CdrError, header_stamp_ns
 
 EPISODE_GAP_MS = 2000.0
 Test = Callable[[str, TopicSurvey], bool]
@@ -31,6 +37,31 @@ def _first(proposal: Proposal, use: str, test: Test) -> str:
             proposal.uses[topic] = use
             return topic
     return ""
+
+
+def clock_of(camera: str, found: TopicSurvey, bags: Mapping[Path, Surveys]) -> TopicSurvey:
+    """`found`, of the clock camera, with the stamps of all its messages: a survey ends after a minute."""
+    stamps: list[array[int]] = []
+    logs: list[array[int]] = []
+    for bag, topics in bags.items():
+        one = topics.get(camera)
+        if one is not None and one.info.type_name == found.info.type_name:
+            seen = one.looked_at >= one.info.messages
+            stamp_ns, log_ns = (one.stamps_ns[0], one.logs_ns[0]) if seen else _times(bag, camera)
+            stamps.append(stamp_ns)
+            logs.append(log_ns)
+    return replace(found, stamps_ns=stamps, logs_ns=logs)
+
+
+def _times(bag: Path, topic: str) -> tuple[array[int], array[int]]:
+    """Header stamps and log times of all messages."""
+    stamps, logs = array("q"), array("q")
+    with BagReader(bag) as reader:
+        for raw in reader.messages({topic}):
+            with suppress(CdrError):
+                stamps.append(header_stamp_ns(raw.data))
+                logs.append(min(raw.log_ns, LAST_NS))
+    return stamps, logs
 
 
 def episode_rule(proposal: Proposal, topic: str, clock: TopicSurvey) -> EpisodeRule:

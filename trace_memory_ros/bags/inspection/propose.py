@@ -18,7 +18,7 @@ from trace_memory_ros.bags.inspection.commands import (
     command_parts,
     is_switch,
 )
-from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, episode_rule, episode_topic
+from trace_memory_ros.bags.inspection.episodes import branch_rule, branch_topic, clock_of, episode_rule, episode_topic
 from trace_memory_ros.bags.inspection.passed_over import passed_over
 from trace_memory_ros.bags.inspection.proposal import GUIDED, Plain, Proposal, Surveys
 from trace_memory_ros.bags.inspection.stamps import stamps
@@ -40,7 +40,7 @@ def inspect(bag: str | Path) -> Proposal:
     with BagReader(bag) as reader:
         topics = survey(reader)
         proposal = Proposal(str(bag), topics, faults=reader.faults)
-    _fill(proposal)
+    _fill(proposal, {Path(bag): topics})
     return proposal
 
 
@@ -65,7 +65,7 @@ def inspect_bags(folder: str | Path, bags: Sequence[Path]) -> Proposal:
         raise nothing
     proposal = Proposal(f"{folder} ({len(surveys)} bags)", merged(list(surveys.values())), faults=faults)
     rare = _drop_rare(proposal, surveys)
-    _fill(proposal)
+    _fill(proposal, {Path(folder, name): topics for name, topics in surveys.items()})
     proposal.differences = {
         name: found
         for name, topics in surveys.items()
@@ -85,8 +85,8 @@ def _drop_rare(proposal: Proposal, surveys: Mapping[str, Surveys]) -> set[str]:
     return used
 
 
-def _fill(proposal: Proposal) -> None:
-    """Propose from the topics, and say what is missing and what a person should decide."""
+def _fill(proposal: Proposal, bags: Mapping[Path, Surveys]) -> None:
+    """Propose from the topics of these bags, and say what is missing and what a person should decide."""
     noted = len(proposal.notes)
     chosen = _choose(proposal)
     proposal.namespace = _namespace(list(proposal.uses)) if chosen.seen and chosen.streams else ""
@@ -123,7 +123,8 @@ def _fill(proposal: Proposal) -> None:
     plain: Plain = {"namespace": proposal.namespace, "observation": observation}
     if parts:
         plain["actions"] = [_part(one, named, stamped) for one in parts]
-    rule = episode_rule(proposal, named(chosen.episodes) if chosen.episodes else "", seen[0].found)
+    clock = clock_of(seen[0].topic, seen[0].found, bags)
+    rule = episode_rule(proposal, named(chosen.episodes) if chosen.episodes else "", clock)
     plain["episodes"] = {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
     if (annotated := branch_rule(named(chosen.branches) if chosen.branches else "")) is not None:
         plain["branches"] = {"topic": annotated.topic}
