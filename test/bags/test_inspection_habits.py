@@ -188,10 +188,20 @@ def test_a_camera_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> No
     assert "/thermal/image_raw" not in proposal.uses
 
 
-def test_depth_is_taken_where_nothing_else_is_seen(tmp_path: Path) -> None:
-    depth = Topic("/depth/image_raw", strangers.IMAGE, 15, image("16UC1"), 0.02)
+@pytest.mark.parametrize("encoding", ["16UC1", "mono16"])
+def test_depth_is_taken_where_nothing_else_is_seen(tmp_path: Path, encoding: str) -> None:
+    def make(t: float) -> strangers.Plain:
+        far_mm = np.full((12, 16), 1600, np.uint16)
+        return {"height": 12, "width": 16, "encoding": encoding, "step": 32, "data": far_mm.tobytes()}
+
+    depth = Topic("/depth/image_raw", strangers.IMAGE, 15, make, 0.02)
     proposal = proposed(tmp_path, (depth, STATES, COMMANDS))
     assert any("depth is taken" in note for note in proposal.notes)
+    assert proposal.recording is not None
+    (camera,) = proposal.recording.observation.cameras
+    assert camera.range_m == (0.2, 3.0)
+    episodes, _ = decode_bag(tmp_path / "bag", proposal.recording)
+    assert (episodes[0].images["depth"][10] == 128).all()  # 1.6 m is in the middle
 
 
 def test_video_is_listed_beside_cameras(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from trace_memory_ros.bags.differences import differences
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.inspection import words
-from trace_memory_ros.bags.inspection.cameras import Camera, cameras
+from trace_memory_ros.bags.inspection.cameras import DEPTH_RANGE_M, Camera, cameras
 from trace_memory_ros.bags.inspection.commands import (
     BASE,
     GRIPPER,
@@ -211,6 +211,8 @@ def _tick_ms(seen: list[Camera], streams: list[StateStream], parts: list[Command
 
 def _camera(one: Camera, named: Named, stamped: Mapping[str, str], stale_ms: Callable[[TopicSurvey], int]) -> Plain:
     plain: Plain = {"name": one.name, "topic": named(one.topic), "transport": one.transport}
+    # Only a range tells mono16 of distances from grey.
+    plain |= {"range_m": DEPTH_RANGE_M} if one.depth else {}
     return {**plain, "stale_after_ms": stale_ms(one.found), **_stamp(one.topic, stamped)}
 
 
