@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from bags.mcap_library import File
-from mcap.writer import CompressionType, IndexType
+from mcap.writer import CompressionType, IndexType, Writer
 
+from studies import tiny_bags as tiny
 from trace_memory_ros.bags import mcap_records as mcap
+from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.reader import BagReader
 
@@ -177,6 +179,32 @@ def test_names_without_a_slash_and_types_of_the_first_recorders(tmp_path: Path) 
         found = list(reader.messages(["/topic_0", "/topic_2"]))
         assert Counter(message.topic for message in found) == {"/topic_0": 20, "/topic_2": 20}
         assert not reader.faults
+
+
+def test_topics_that_are_not_cdr_are_blamed_where_they_are_used(tmp_path: Path) -> None:
+    """As Foxglove records its own beside those of ROS."""
+
+    def recorded(name: str, encodings: dict[str, str]) -> Path:
+        with (tmp_path / name).open("wb") as stream:
+            writer = Writer(stream)
+            writer.start("", "foxglove")
+            channels: dict[str, int] = {}
+            for entry in tiny.recording_of(12):
+                if entry.topic not in channels:
+                    schema = writer.register_schema(entry.type_name, "ros2msg", b"")
+                    encoding = encodings.get(entry.topic, "cdr")
+                    channels[entry.topic] = writer.register_channel(f"/{entry.topic}", encoding, schema)
+                writer.add_message(channels[entry.topic], entry.log_ns, entry.data, entry.log_ns)
+            grid = writer.register_schema("foxglove.Grid", "protobuf", b"\x01")
+            writer.add_message(writer.register_channel("/grid", "protobuf", grid), BEGIN_NS, b"\x02", BEGIN_NS)
+            writer.finish()
+        return tmp_path / name
+
+    episodes, verdict = decode_bag(recorded("good.mcap", {}), tiny.RECORDING)
+    assert verdict.ok and episodes[0].usable.all(), str(verdict)
+    _, verdict = decode_bag(recorded("bad.mcap", {"odom": "json"}), tiny.RECORDING)
+    (fault,) = verdict.faults
+    assert "is encoded as 'json'" in fault.what and "topic /odom" in fault.where
 
 
 def test_two_names_that_become_one_are_said(tmp_path: Path) -> None:

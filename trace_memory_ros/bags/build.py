@@ -19,7 +19,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.ticks import MessageHandler, SpanTicks
-from trace_memory_ros.bags.topics import topic_faults
+from trace_memory_ros.bags.topics import faults_of, topic_faults
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.frames import Frames
 from trace_memory_ros.observation.types import Observation
@@ -36,7 +36,7 @@ def decode_bag(bag: str | Path, recording: RecordingConfig) -> tuple[list[BagEpi
                 return [], verdict_of(bag, [*reader.faults, *missing], usable=False)
             for span in spans(reader, recording):
                 episodes.append(decode_episode(reader, recording, span))
-            faults = reader.faults
+            faults = faults_of(reader, recording)
     except BagFault as fault:
         return [], verdict_of(bag, [*faults, *fault.also, fault], usable=False)
     except OSError as error:

@@ -9,10 +9,12 @@ from enum import StrEnum
 class BagFault(ValueError):
     """One thing wrong with a bag. bag: its path. where: file and byte, topic, or tick. remedy: what to do about it.
 
-    also: what else had been found wrong when this one was raised.
+    also: what else had been found wrong when this one was raised. topic: which alone it is about, by its absolute
+    name; empty where others may suffer.
     """
 
     also: tuple[BagFault, ...] = ()
+    topic: str = ""
 
     def __init__(self, bag: object, what: str, where: str, remedy: str) -> None:
         super().__init__(str(bag), what, where, remedy)

@@ -13,7 +13,7 @@ import yaml
 from trace_memory_ros.bags.faults import BagFault
 from trace_memory_ros.bags.split import why_apart
 from trace_memory_ros.bags.sqlite_journal import journals
-from trace_memory_ros.bags.storage import absolute
+from trace_memory_ros.bags.storage import absolute, not_cdr
 from trace_memory_ros.files.bounded_yaml import LOADER, check_depth
 
 SUFFIXES = (".mcap", ".db3")
@@ -286,15 +286,10 @@ def _formats(bag: Path, information: Any) -> list[BagFault]:
     if not isinstance(version, int) or version > 9:
         remedy = "convert the bag with `ros2 bag convert` of the ROS 2 that recorded it, if messages are missing"
         found.append(BagFault(bag, f"has version {version!r}; known are 1 to 9", METADATA, remedy))
-    foreign: dict[str, list[str]] = {}
     for topic in information["topics_with_message_count"]:
         encoding = str(topic["topic_metadata"].get("serialization_format", "cdr"))
         if encoding not in ("cdr", ""):
-            foreign.setdefault(encoding, []).append(str(topic["topic_metadata"]["name"]))
-    for encoding, names in foreign.items():
-        what = f"says that {', '.join(names)} is encoded as {encoding!r}, ROS 2 messages as 'cdr'"
-        remedy = "record it with `ros2 bag record`, or leave the topic out of the configuration"
-        found.append(BagFault(bag, what, METADATA, remedy))
+            found.append(not_cdr(bag, str(topic["topic_metadata"]["name"]), encoding, METADATA))
     packer = information.get("compression_format") or ""
     if information.get("compression_mode") and packer not in ("", "zstd"):
         remedy = "unpack the bag with `ros2 bag convert` of the ROS 2 that recorded it"

@@ -18,7 +18,7 @@ from trace_memory_ros.bags.mcap_blocks import SEGMENT_BITS, Block
 from trace_memory_ros.bags.mcap_records import Channel, RecordError, Span
 from trace_memory_ros.bags.mcap_scan import Scan
 from trace_memory_ros.bags.mcap_source import Source
-from trace_memory_ros.bags.storage import RawMessage, TopicInfo, absolute, modern
+from trace_memory_ros.bags.storage import RawMessage, TopicInfo, absolute, modern, not_cdr
 
 RECOVER = "repair a copy with `mcap recover`, or record again"
 ALL_IDS = range(2**SEGMENT_BITS)
@@ -145,11 +145,7 @@ class McapFile:
     def _name_losses(self) -> None:
         channels = self._channels()
         for topic, encoding in {c.topic: c.encoding for c in channels.values() if c.encoding != "cdr"}.items():
-            self._fault(
-                f"is encoded as {encoding!r}, ROS 2 messages as 'cdr'",
-                f"topic {topic}",
-                "record it with `ros2 bag record`, or leave the topic out of the configuration",
-            )
+            self.faults.append(not_cdr(self.bag, topic, encoding, self.path.name))
         for channel, count in sorted(self._blocks.seen.items()):
             if channel not in channels:
                 what = f"{count} messages are of channel {channel & ALL_IDS[-1]}, which nothing describes: lost"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trace_memory_ros.bags import sqlite_journal
 from trace_memory_ros.bags.faults import BagFault
-from trace_memory_ros.bags.storage import FIRST_NS, LAST_NS, RawMessage, TopicInfo, absolute, modern
+from trace_memory_ros.bags.storage import FIRST_NS, LAST_NS, RawMessage, TopicInfo, absolute, modern, not_cdr
 
 MAGIC = b"SQLite format 3\x00"
 # The last: sqlite quotes damaged names in its errors.
@@ -256,8 +256,7 @@ class SqliteFile:
         found = {}
         for key, name, kind, encoding in run("SELECT id, name, type, serialization_format FROM topics ORDER BY id"):
             if encoding != "cdr":
-                remedy = "record it with `ros2 bag record`, or leave the topic out of the configuration"
-                self._fault(f"is encoded as {encoding!r}, ROS 2 messages as 'cdr'", f"topic {name}", remedy)
+                self.faults.append(not_cdr(self.bag, str(name), str(encoding), self.path.name))
             recorded, text = str(name), definitions.get(str(kind), "")
             info = TopicInfo(absolute(recorded), (modern(str(kind)),), 0, text, (recorded,))
             found[key] = (recorded, info)

@@ -24,6 +24,14 @@ def modern(type_name: str) -> str:
     return f"{early[1]}/msg/{early[2]}" if early else type_name
 
 
+def not_cdr(bag: object, topic: str, encoding: str, where: str) -> BagFault:
+    """The fault of a topic whose messages are not encoded as those of ROS 2."""
+    remedy = "record it with `ros2 bag record`, or leave the topic out of the configuration"
+    fault = BagFault(bag, f"is encoded as {encoding!r}, ROS 2 messages as 'cdr'", f"{where}, topic {topic}", remedy)
+    fault.topic = absolute(topic)
+    return fault
+
+
 class RawMessage(NamedTuple):
     """A recorded message. type_name: `package/msg/Name`. log_ns: when it was recorded. data: CDR."""
 

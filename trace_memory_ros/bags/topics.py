@@ -63,6 +63,12 @@ def wanted_topics(recording: RecordingConfig) -> dict[str, tuple[str, tuple[str,
     return found
 
 
+def faults_of(reader: BagReader, recording: RecordingConfig) -> list[BagFault]:
+    """What was found wrong with the bag so far, but for what is about topics that the configuration does not use."""
+    wanted = {"", *wanted_topics(recording)}
+    return [fault for fault in reader.faults if fault.topic in wanted]
+
+
 def topic_faults(reader: BagReader, recording: RecordingConfig) -> Iterator[BagFault]:
     """Topics that are missing, empty, or of a type that cannot serve."""
     for topic, (purpose, types) in wanted_topics(recording).items():

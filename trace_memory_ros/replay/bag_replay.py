@@ -16,7 +16,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import EpisodeRule, RecordingConfig
 from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.ticks import SpanTicks
-from trace_memory_ros.bags.topics import topic_faults
+from trace_memory_ros.bags.topics import faults_of, topic_faults
 from trace_memory_ros.observation.alignment import StreamCounters
 from trace_memory_ros.observation.config import ObservationConfig
 from trace_memory_ros.observation.types import Observation
@@ -172,7 +172,7 @@ class Replay:
                 report.statuses[tick.condition.status.name] += 1
                 report.cut_off.update(tick.record.clipped_state)
                 yield tick
-            report.faults = [str(fault) for fault in self.reader.faults] + report.faults
+            report.faults = [str(fault) for fault in faults_of(self.reader, self.recording)] + report.faults
         report.wall_s, report.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
         known = sum(seconds for name, seconds in report.stage_s.items() if name != "rest")
         report.stage_s["rest"] = max(0.0, report.wall_s - known)
