@@ -181,6 +181,18 @@ def test_pictures_that_were_lost_on_the_way_are_taken_as_they_came_packed(
     assert any(" pictures came: /camera/image_raw/compressed is taken" in n for n in proposal.notes) == (raw_hz < 15)
 
 
+@pytest.mark.parametrize(("bits", "level"), [(12, 16), (14, 62), (16, 249)])
+def test_bits_that_nobody_scaled_to_16_are_told(tmp_path: Path, bits: int, level: int) -> None:
+    def make(t: float) -> strangers.Plain:
+        mosaic = np.full((12, 16), 1000, np.uint16) << (bits - 10)
+        mosaic[4, 5] = round(0.975 * 2**bits)
+        return {"height": 12, "width": 16, "encoding": "mono16", "step": 32, "data": mosaic.tobytes()}
+
+    proposal = proposed(tmp_path, (Topic("/pylon/image_raw", strangers.IMAGE, 15, make, 0.02), STATES, COMMANDS))
+    told = [note for note in proposal.notes if "brighter" in note]
+    assert len(told) == (bits < 16) and all(f"nowhere brighter than {level} of 255" in note for note in told)
+
+
 def test_a_camera_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> None:
     strange = Topic("/thermal/image_raw", strangers.IMAGE, 15, lambda t: {**image()(t), "encoding": "tenbit10"})
     proposal = proposed(tmp_path, (*ARM, strange))

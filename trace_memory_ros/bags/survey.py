@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.storage import RawMessage, TopicInfo, merge_topics
 from trace_memory_ros.observation.config import TRANSPORTS, CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.content import CompressedImage, RawImage, VideoPacket
+from trace_memory_ros.observation.images import ImageError, decode
 from trace_memory_ros.observation.samples import SampleReader
 from trace_memory_ros.streams.arrays import FLOAT32_ARRAY, FLOAT64_ARRAY
 from trace_memory_ros.streams.base import ReadError
@@ -33,6 +35,8 @@ IMAGES = {type_name: transport for transport, type_name in TRANSPORTS.items()}
 READ = frozenset({*IMAGES, *names()})
 LOOKED_INTO, THEN_EVERY = 500, 8
 """Numbers of so many messages of a topic are looked at, then those of every eighth."""
+BRIGHT_EVERY = 30
+"""Of so many images of 16 bits one is looked at for how bright it is."""
 ARRAYS = (FLOAT64_ARRAY.name, FLOAT32_ARRAY.name)
 MOST_SETS = 1000
 LAST_NS = 2**63 - 1
@@ -44,8 +48,8 @@ class TopicSurvey:
     a list a bag.
 
     names: how often each set of joints that have positions came. spans: of its numbers. sizes: of arrays. formats: of
-    images; refused: why those that the package cannot decode are. malformed: messages that cannot be read, fault: why
-    the first of them.
+    images; refused: why those that the package cannot decode are. brightest: level of 255 of raw ones of 16 bits, -1
+    where there are none. malformed: messages that cannot be read, fault: why the first of them.
     """
 
     info: TopicInfo
@@ -56,6 +60,7 @@ class TopicSurvey:
     sizes: Counter[int] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
+    brightest: int = -1
     contents: int = 0
     malformed: int = 0
     fault: str = ""
@@ -184,7 +189,14 @@ class TopicSurvey:
             refusal = _refusal(transport, content)
             if refusal:
                 self.refused[known] = refusal
+        if isinstance(content, RawImage) and self.formats[known] % BRIGHT_EVERY == 0:
+            self._take_brightness(content)
         self.formats[known] += 1
+
+    def _take_brightness(self, image: RawImage) -> None:
+        if image.encoding.endswith("16"):
+            with suppress(ImageError):
+                self.brightest = max(self.brightest, int(decode(*image).max()))
 
     @cached_property
     def _numbers(self) -> NumbersReader:
@@ -300,6 +312,7 @@ def _merged(found: list[TopicSurvey]) -> TopicSurvey:
         sum((one.sizes for one in found), Counter()),
         sum((one.formats for one in found), Counter()),
         {known: why for one in found for known, why in one.refused.items()},
+        max(one.brightest for one in found),
         sum(one.contents for one in found),
         sum(one.malformed for one in found),
         next((one.fault for one in found if one.fault), ""),

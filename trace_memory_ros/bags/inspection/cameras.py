@@ -16,6 +16,8 @@ DEPTHS = ("16UC1", "32FC1")
 PACKINGS = ("compressed", "zstd", "theora", "ffmpeg", "compresseddepth")
 """Last parts of the topics that image_transport makes of a camera's."""
 DEPTH_RANGE_M = [0.2, 3.0]
+DIM = 64
+"""Level of 255 that the 14 bits of a sensor reach where nobody scales them to 16."""
 VIDEO_NEEDS = 'video needs PyAV: pip install "trace_memory_ros[video]"'
 SAME_STAMPS = 0.5
 """Share of equal stamps from which on two topics show the same pictures."""
@@ -61,6 +63,12 @@ def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
         proposal.notes.append(f"no colour or grey images: {'depth' if chosen[0].depth else 'video'} is taken")
     if any(_is_video(one) for one in chosen):
         proposal.notes.append(VIDEO_NEEDS)
+    for one in chosen:
+        if not one.depth and 0 <= one.found.brightest <= DIM:
+            proposal.notes.append(
+                f"pictures of {one.topic} ({one.found.main_format}) are nowhere brighter than {one.found.brightest} of "
+                "255: where its sensor has 10 to 14 bits, let the driver scale them to 16, or to 8"
+            )
     return _named(sorted(chosen, key=lambda camera: camera.topic), proposal)
 
 
