@@ -143,6 +143,20 @@ def test_a_compressed_camera_of_any_name_is_a_camera(tmp_path: Path) -> None:
     assert [camera.topic for camera in proposal.recording.observation.cameras] == ["front/jpeg", "hand/picture"]
 
 
+def test_cameras_and_arms_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    topics = [
+        topic._replace(name=f"/{side}{topic.name.removeprefix('/camera')}", make=make)
+        for number, side in enumerate(("left", "right"))
+        for topic, make in zip(
+            ARM, (image(), joints(strangers.SIX, number), trajectory(strangers.SIX, number)), strict=True
+        )
+    ]
+    proposal = proposed(tmp_path, topics)
+    assert proposal.recording is not None
+    names = [one.name for one in proposal.recording.observation.inputs]
+    assert names == ["left_camera", "right_camera", "left", "right"]
+
+
 def test_copies_of_one_camera_are_one(tmp_path: Path) -> None:
     copies = [
         Topic("/camera/image_raw/compressed", strangers.COMPRESSED, 15, jpeg, 0.02),

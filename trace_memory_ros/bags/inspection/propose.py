@@ -27,6 +27,7 @@ from trace_memory_ros.bags.rates import deadline_ms, stale_after_ms, tick_period
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import RecordingConfig
 from trace_memory_ros.bags.survey import TopicSurvey, merged, survey
+from trace_memory_ros.files.names import unique
 from trace_memory_ros.files.strict import ConfigError
 
 LATE_NS = 2_000_000_000
@@ -149,8 +150,20 @@ def _choose(proposal: Proposal) -> _Chosen:
     why: dict[str, str] = {}
     seen = cameras(proposal, why)
     streams = state_streams(proposal, why)
+    _part_names(proposal, seen, streams)
     parts = command_parts(proposal, streams, why)
     return _Chosen(seen, streams, parts, episode_topic(proposal), branch_topic(proposal), why)
+
+
+def _part_names(proposal: Proposal, seen: list[Camera], streams: list[StateStream]) -> None:
+    """Rename cameras that are called like streams, as an arm's camera in the arm's namespace is."""
+    names = [stream.name for stream in streams]
+    taken = [*names, *(camera.name for camera in seen)]
+    for one in seen:
+        if one.name in names:
+            one.name = unique(f"{one.name}_camera", taken)
+            taken.append(one.name)
+            proposal.uses[one.topic] = f"camera {one.name}"
 
 
 def _name_missing(proposal: Proposal, seen: list[Camera], streams: list[StateStream], parts: list[CommandPart]) -> None:
