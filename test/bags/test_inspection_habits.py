@@ -230,6 +230,21 @@ def test_depth_is_taken_where_nothing_else_is_seen(tmp_path: Path, encoding: str
     assert (episodes[0].images["depth"][10] == 128).all()  # 1.6 m is in the middle
 
 
+def test_a_camera_whose_first_images_are_broken_is_a_camera(tmp_path: Path) -> None:
+    def warming_up(t: float) -> strangers.Plain:
+        return jpeg(t) if t > 0.3 else {**jpeg(t), "data": jpeg(t)["data"][:60]}
+
+    def broken(t: float) -> strangers.Plain:
+        return {**jpeg(t), "data": b""}
+
+    camera = Topic("/camera/image_raw/compressed", strangers.COMPRESSED, 15, warming_up, 0.02)
+    proposal = proposed(tmp_path, (camera, STATES, COMMANDS))
+    assert proposal.uses[camera.name] == "camera camera"
+    record(tmp_path / "broken", (camera._replace(make=broken), STATES, COMMANDS))
+    proposal = inspect_bags(tmp_path, find_bags(tmp_path))
+    assert proposal.uses[camera.name] == "camera camera"
+
+
 def test_video_is_listed_beside_cameras(tmp_path: Path) -> None:
     kind = "foxglove_msgs/msg/CompressedVideo"
     video = Topic("/hand/video", kind, 30, lambda t: {"data": b"\0\0\0\1", "format": "h264"})

@@ -48,7 +48,7 @@ class TopicSurvey:
     a list a bag.
 
     names: how often each set of joints that have positions came. spans: of its numbers. sizes: of arrays. formats: of
-    images; refused: why those that the package cannot decode are. brightest: level of 255 of raw ones of 16 bits, -1
+    images; refused: why those are of which no image can be decoded. brightest: level of 255 of raw ones of 16 bits, -1
     where there are none. malformed: messages that cannot be read, fault: why the first of them.
     """
 
@@ -185,10 +185,13 @@ class TopicSurvey:
     def _take_image(self, transport: str, cdr: Cdr) -> None:
         content = PICTURES[transport](cdr)
         known = content.format if not isinstance(content, RawImage) else _layout(content)
-        if known not in self.formats and len(self.refused) < MOST_SETS:
+        # The first images of a camera that has just been switched on are often broken.
+        if known in self.refused or (known not in self.formats and len(self.refused) < MOST_SETS):
             refusal = _refusal(transport, content)
-            if refusal:
-                self.refused[known] = refusal
+            if not refusal:
+                self.refused.pop(known, None)
+            else:
+                self.refused.setdefault(known, refusal)
         if isinstance(content, RawImage) and self.formats[known] % BRIGHT_EVERY == 0:
             self._take_brightness(content)
         self.formats[known] += 1
@@ -296,6 +299,13 @@ def merged(surveys: Sequence[Mapping[str, TopicSurvey]]) -> dict[str, TopicSurve
     return {name: _merged([bag[name] for bag in surveys if name in bag]) for bag in surveys for name in bag}
 
 
+def _always_refused(found: Sequence[TopicSurvey]) -> dict[str, str]:
+    """Why image formats are refused that no bag has a whole image of."""
+    refused = {known: why for one in found for known, why in one.refused.items()}
+    shown = {known for one in found for known in one.formats if known not in one.refused}
+    return {known: why for known, why in refused.items() if known not in shown}
+
+
 def _merged(found: list[TopicSurvey]) -> TopicSurvey:
     usual = Counter(one.info.type_name for one in found).most_common(1)[0][0]
     found = [one for one in found if one.info.type_name == usual]
@@ -311,7 +321,7 @@ def _merged(found: list[TopicSurvey]) -> TopicSurvey:
         spans,
         sum((one.sizes for one in found), Counter()),
         sum((one.formats for one in found), Counter()),
-        {known: why for one in found for known, why in one.refused.items()},
+        _always_refused(found),
         max(one.brightest for one in found),
         sum(one.contents for one in found),
         sum(one.malformed for one in found),
