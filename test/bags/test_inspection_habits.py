@@ -253,6 +253,18 @@ def test_video_is_listed_beside_cameras(tmp_path: Path) -> None:
     assert listed.entry is not None and listed.entry["transport"] == "video"
 
 
+def test_video_of_a_codec_that_cannot_be_decoded_is_named_with_why(tmp_path: Path) -> None:
+    kind = "foxglove_msgs/msg/CompressedVideo"
+    videos = [
+        Topic(f"/{codec}/video", kind, 30, lambda t, codec=codec: {"data": b"\0\0\0\1", "format": codec})
+        for codec in ("av1", "h264")
+    ]
+    record(tmp_path / "bag", (*videos, STATES, COMMANDS))
+    proposal = inspect(tmp_path / "bag")
+    assert "encode h264 or h265" in whys(proposal)["/av1/video"]
+    assert [name for name, use in proposal.uses.items() if "camera" in use] == ["/h264/video"]
+
+
 def test_joints_that_are_not_always_numbers_are_left_out(tmp_path: Path) -> None:
     def with_hole(t: float) -> strangers.Plain:
         plain = joints(strangers.SIX)(t)

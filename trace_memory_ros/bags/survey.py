@@ -19,6 +19,7 @@ from trace_memory_ros.bags.storage import RawMessage, TopicInfo, merge_topics
 from trace_memory_ros.observation.config import TRANSPORTS, CameraConfig, ObservationConfig, SensorConfig
 from trace_memory_ros.observation.content import CompressedImage, RawImage, VideoPacket
 from trace_memory_ros.observation.images import ImageError, decode
+from trace_memory_ros.observation.images.video import codec_of
 from trace_memory_ros.observation.samples import SampleReader
 from trace_memory_ros.streams.arrays import FLOAT32_ARRAY, FLOAT64_ARRAY
 from trace_memory_ros.streams.base import ReadError
@@ -232,9 +233,13 @@ PICTURES: dict[str, Callable[[Cdr], Picture]] = {
 def _refusal(transport: str, content: Picture) -> str:
     """Why an image cannot be decoded, as a tick would say it; empty where it can.
 
-    Of video it says nothing: a frame needs those before it.
+    Of video it asks only for the codec: a frame needs those before it.
     """
-    if transport in ("video", "ffmpeg"):
+    if isinstance(content, VideoPacket):
+        try:
+            codec_of(content.format)
+        except ImageError as error:
+            return str(error)
         return ""
     camera = CameraConfig("camera", "camera", 1, transport=transport)
     other = SensorConfig("other", "other", 1, type="std_msgs/msg/Bool", stamp="received")
