@@ -358,6 +358,13 @@ def test_streams_that_begin_late_are_seen(tmp_path: Path) -> None:
     assert episode.usable.sum() > 20, str(verdict)
 
 
+def test_streams_that_begin_late_in_some_bags_are_named(tmp_path: Path) -> None:
+    for number, begin_s in enumerate((0.0, 2.4, 3.4)):
+        record(tmp_path / f"bag_{number}", (CAMERA._replace(begin_s=begin_s), STATES, COMMANDS), seconds=5.0)
+    (note,) = [note for note in inspect_bags(tmp_path, find_bags(tmp_path)).notes if "begin up to" in note]
+    assert note.startswith("/camera/image_raw begin up to 3.4 s after /joint_states in 2 of 3 bags")
+
+
 def test_a_gripper_tells_its_width_by_its_actions_feedback(tmp_path: Path) -> None:
     kind = "control_msgs/action/GripperCommand_FeedbackMessage"
     feedback = Topic(

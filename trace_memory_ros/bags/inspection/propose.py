@@ -113,7 +113,7 @@ def _fill(proposal: Proposal, bags: Mapping[Path, Surveys]) -> None:
     _note_switches(proposal)
     if not seen or not streams:
         return
-    _note_late(proposal, [*seen, *streams])
+    _note_late(proposal, [*seen, *streams], bags)
     observation = {
         "cameras": [_camera(one, named, stamped, stale_ms) for one in seen],
         "streams": [_stream(one, named, stamped, stale_ms) for one in streams],
@@ -256,15 +256,29 @@ def _note_switches(proposal: Proposal) -> None:
         )
 
 
-def _note_late(proposal: Proposal, used: Sequence[Used]) -> None:
-    """Streams of a bag that begin long after the others."""
-    if any(len(one.found.logs_ns) != 1 or not one.found.logs_ns[0] for one in used):
-        return
-    begins = {one.topic: one.found.logs_ns[0][0] for one in used}
-    first = min(begins, key=lambda topic: begins[topic])
-    late = {topic: (begin - begins[first]) / 1e9 for topic, begin in begins.items() if begin - begins[first] > LATE_NS}
-    if late:
-        last = max(late, key=lambda topic: late[topic])
+def _note_late(proposal: Proposal, used: Sequence[Used], bags: Mapping[Path, Surveys]) -> None:
+    """Streams that begin long after the others, in any bag."""
+    topics = [one.topic for one in used]
+    found = [late for held in bags.values() if (late := _late([held[name] for name in topics if name in held]))]
+    if found:
+        worst = max(found, key=lambda late: late.after_s)
+        where = f" in {len(found)} of {len(bags)} bags" if len(bags) > 1 else ""
         proposal.notes.append(
-            f"{words.listed([*late])} begin up to {late[last]:.1f} s after {first}: ticks before them cannot be used"
+            f"{words.listed(worst.topics)} begin up to {worst.after_s:.1f} s after {worst.first}{where}: ticks before "
+            "them cannot be used"
         )
+
+
+class _Late(NamedTuple):
+    """Topics of a bag that begin more than `LATE_NS` after the first, the last of them `after_s` after it."""
+
+    topics: list[str]
+    after_s: float
+    first: str
+
+
+def _late(found: Sequence[TopicSurvey]) -> _Late | None:
+    begins = {one.info.name: one.logs_ns[0][0] for one in found if one.logs_ns[0]}
+    first = min(begins, key=lambda topic: begins[topic], default="")
+    late = [topic for topic, begin in begins.items() if begin - begins[first] > LATE_NS]
+    return _Late(late, (max(begins.values()) - begins[first]) / 1e9, first) if late else None
