@@ -230,6 +230,15 @@ def test_depth_is_taken_where_nothing_else_is_seen(tmp_path: Path, encoding: str
     assert (episodes[0].images["depth"][10] == 128).all()  # 1.6 m is in the middle
 
 
+@pytest.mark.parametrize("rate_hz", [0.05, 0.3])
+def test_pictures_that_come_now_and_then_are_no_camera(tmp_path: Path, rate_hz: float) -> None:
+    rare = Topic("/aruco_result/image", strangers.IMAGE, rate_hz, image(), 0.02)
+    proposal = proposed(tmp_path, (rare, *ARM), seconds=9.0)
+    assert proposal.recording is not None and proposal.recording.episodes.kind == "bag"
+    assert [camera.topic for camera in proposal.recording.observation.cameras] == ["camera/image_raw"]
+    assert "too rare for a camera" in whys(proposal)["/aruco_result/image"]
+
+
 def test_a_camera_whose_first_images_are_broken_is_a_camera(tmp_path: Path) -> None:
     def warming_up(t: float) -> strangers.Plain:
         return jpeg(t) if t > 0.3 else {**jpeg(t), "data": jpeg(t)["data"][:60]}

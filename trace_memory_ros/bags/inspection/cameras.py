@@ -16,6 +16,8 @@ DEPTHS = ("16UC1", "32FC1")
 PACKINGS = ("compressed", "zstd", "theora", "ffmpeg", "compresseddepth")
 """Last parts of the topics that image_transport makes of a camera's."""
 DEPTH_RANGE_M = [0.2, 3.0]
+SLOWEST_MS = 1500.0
+"""Pictures that come more rarely, of a detector or a map, would be stale at most ticks, or cut episodes."""
 DIM = 64
 """Level of 255 that the 14 bits of a sensor reach where nobody scales them to 16."""
 VIDEO_NEEDS = 'video needs PyAV: pip install "trace_memory_ros[video]"'
@@ -54,6 +56,7 @@ def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
             why[one.topic] = f"repeats {repeated.topic}"
         else:
             fit.append(one)
+    fit = _without_slow(fit, why)
     kinds = [[c for c in fit if test(c)] for test in (_is_picture, _is_video, lambda camera: camera.depth)]
     chosen = next((kind for kind in kinds if kind), [])
     for one in fit:
@@ -70,6 +73,20 @@ def cameras(proposal: Proposal, why: dict[str, str]) -> list[Camera]:
                 "255: where its sensor has 10 to 14 bits, let the driver scale them to 16, or to 8"
             )
     return _named(sorted(chosen, key=lambda camera: camera.topic), proposal)
+
+
+def _without_slow(fit: list[Camera], why: dict[str, str]) -> list[Camera]:
+    """Without pictures that come now and then, where others come as a camera's do."""
+    slow = [one for one in fit if _is_slow(one.found)]
+    if all(one.depth or one in slow for one in fit):
+        return fit
+    for one in slow:
+        why[one.topic] = "too rare for a camera"
+    return [one for one in fit if one not in slow]
+
+
+def _is_slow(found: TopicSurvey) -> bool:
+    return found.looked_at <= len(found.stamps_ns) or (found.period_ms or 0.0) > SLOWEST_MS
 
 
 def _named(chosen: list[Camera], proposal: Proposal) -> list[Camera]:
