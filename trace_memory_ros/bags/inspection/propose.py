@@ -124,15 +124,22 @@ def _fill(proposal: Proposal, bags: Mapping[Path, Surveys]) -> None:
     plain: Plain = {"namespace": proposal.namespace, "observation": observation}
     if parts:
         plain["actions"] = [_part(one, named, stamped) for one in parts]
-    clock = clock_of(seen[0].topic, seen[0].found, bags)
-    rule = episode_rule(proposal, named(chosen.episodes) if chosen.episodes else "", clock)
-    plain["episodes"] = {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
+    plain["episodes"] = _episodes(proposal, chosen, bags)
     if (annotated := branch_rule(named(chosen.branches) if chosen.branches else "")) is not None:
         plain["branches"] = {"topic": annotated.topic}
     try:
         proposal.recording = RecordingConfig.from_dict(plain, "proposal")
     except ConfigError as error:
         proposal.missing.append(f"a configuration that holds together: {error}")
+
+
+def _episodes(proposal: Proposal, chosen: _Chosen, bags: Mapping[Path, Surveys]) -> Plain:
+    clock = chosen.seen[0]
+    if chosen.episodes:
+        rule = episode_rule(proposal, proposal.named(chosen.episodes), clock.found)
+    else:
+        rule = episode_rule(proposal, "", clock_of(clock.topic, clock.found, bags))
+    return {"kind": rule.kind, "topic": rule.topic, "gap_s": rule.gap_s}
 
 
 class _Chosen(NamedTuple):
