@@ -88,13 +88,7 @@ def _drop_rare(proposal: Proposal, surveys: Mapping[str, Surveys]) -> set[str]:
 
 def _fill(proposal: Proposal, bags: Mapping[Path, Surveys]) -> None:
     """Propose from the topics of these bags, and say what is missing and what a person should decide."""
-    noted = len(proposal.notes)
-    chosen = _choose(proposal)
-    proposal.namespace = _namespace(list(proposal.uses)) if chosen.seen and chosen.streams else ""
-    if proposal.namespace:
-        # Once more, with names that leave it out.
-        proposal.uses, proposal.notes = {}, proposal.notes[:noted]
-        chosen = _choose(proposal)
+    chosen = _choose_in_namespace(proposal)
     seen, streams, parts = chosen.seen, chosen.streams, chosen.parts
     _name_missing(proposal, seen, streams, parts)
     named = proposal.named
@@ -151,6 +145,17 @@ class _Chosen(NamedTuple):
     episodes: str
     branches: str
     why: dict[str, str]
+
+
+def _choose_in_namespace(proposal: Proposal) -> _Chosen:
+    noted = len(proposal.notes)
+    chosen = _choose(proposal)
+    proposal.namespace = _namespace(list(proposal.uses)) if chosen.seen and chosen.streams else ""
+    if not proposal.namespace:
+        return chosen
+    # Once more, with names that leave it out.
+    proposal.uses, proposal.notes = {}, proposal.notes[:noted]
+    return _choose(proposal)
 
 
 def _choose(proposal: Proposal) -> _Chosen:

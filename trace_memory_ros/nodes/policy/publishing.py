@@ -60,10 +60,9 @@ class CommandPublishers:
         self._with_velocities = settings.trajectory_velocities
         self._dry = settings.dry_run
         kinds, self._makers = zip(*map(self._made_as, actions.parts), strict=True)
-        self._by_velocity = [bool(self.velocity[columns].all()) for columns in actions.columns]
-        self._goes_on = [
-            _goes_on(part, self.velocity[at]) for part, at in zip(actions.parts, actions.columns, strict=True)
-        ]
+        parted = [(part, self.velocity[at]) for part, at in zip(actions.parts, actions.columns, strict=True)]
+        self._by_velocity = [bool(moves.all()) for _, moves in parted]
+        self._goes_on = [_goes_on(part, moves) for part, moves in parted]
         self._recent_s = max(1e-3 * settings.hold_ms, 2e-9 * self._period_ns) + LATE_S
         self._made = self._told = np.zeros(len(actions.names))
         self._told_at = -np.inf
