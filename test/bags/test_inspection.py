@@ -14,7 +14,7 @@ from trace_memory_ros.bags import fields
 from trace_memory_ros.bags import messages as make
 from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
-from trace_memory_ros.bags.inspection import Proposal, inspect, inspect_bags
+from trace_memory_ros.bags.inspection import Proposal, episodes, inspect, inspect_bags
 from trace_memory_ros.bags.layout import find_bags
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.cli.main import main
@@ -177,6 +177,21 @@ def test_pauses_after_the_first_minute_cut_episodes(tmp_path: Path, count: int) 
     assert f"the first camera pauses {count} times for over 2 s: the bag is cut there" in proposal.notes
     episodes, verdict = decode_bag(bags[0], proposal.recording)
     assert [episode.ticks for episode in episodes] == [640, 10] and verdict.ok, str(verdict)
+
+
+def test_a_bag_is_read_once_more_only_where_it_may_pause_or_fall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bool] = []
+    whole = episodes._read
+    monkeypatch.setattr(episodes, "_read", lambda messages: read.append(True) or whole(messages))
+    steady = inspect(write(tmp_path / "steady", [e for k in range(650) for e in tiny.tick_entries(k)]))
+    assert len(read) == 1 and steady.recording is not None and steady.recording.episodes.kind == "bag"
+    again = recording_of(30)
+    for entry in again:
+        entry.log_ns += 650 * PERIOD_NS
+    fallen = inspect(write(tmp_path / "fallen", [*recording_of(650), *again]))
+    assert len(read) == 3 and fallen.recording is not None and fallen.recording.episodes.kind == "gap"
 
 
 def without(topics: tuple[str, ...]) -> list[Entry]:

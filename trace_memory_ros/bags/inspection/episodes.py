@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from trace_memory_ros.bags import fields
 from trace_memory_ros.bags.inspection.proposal import Proposal, Surveys
 from trace_memory_ros.bags.inspection.words import ANNOTATIONS, has
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule
+from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.survey import LAST_NS, TopicSurvey
 from trace_memory_ros.streams.cdr import CdrError, header_stamp_ns
 
@@ -40,28 +43,52 @@ def _first(proposal: Proposal, use: str, test: Test) -> str:
 
 
 def clock_of(camera: str, found: TopicSurvey, bags: Mapping[Path, Surveys]) -> TopicSurvey:
-    """`found`, of the clock camera, with the stamps of all its messages: a survey ends after a minute."""
+    """`found`, of the clock camera, with the stamps of all its messages: a survey ends after a minute.
+
+    Where nothing can have happened in the rest of a bag, those of the survey will do: to read all takes seconds.
+    """
     stamps: list[array[int]] = []
     logs: list[array[int]] = []
     for bag, topics in bags.items():
         one = topics.get(camera)
         if one is not None and one.info.type_name == found.info.type_name:
             seen = one.looked_at >= one.info.messages
-            stamp_ns, log_ns = (one.stamps_ns[0], one.logs_ns[0]) if seen else _times(bag, camera)
+            stamp_ns, log_ns = (one.stamps_ns[0], one.logs_ns[0]) if seen else _times(bag, camera, one)
             stamps.append(stamp_ns)
             logs.append(log_ns)
     return replace(found, stamps_ns=stamps, logs_ns=logs)
 
 
-def _times(bag: Path, topic: str) -> tuple[array[int], array[int]]:
-    """Header stamps and log times of all messages."""
-    stamps, logs = array("q"), array("q")
+def _times(bag: Path, topic: str, found: TopicSurvey) -> tuple[array[int], array[int]]:
+    """Header stamps and log times of all messages, or of those surveyed if no pause or fall can be in the rest."""
     with BagReader(bag) as reader:
-        for raw in reader.messages({topic}):
-            with suppress(CdrError):
-                stamps.append(header_stamp_ns(raw.data))
-                logs.append(min(raw.log_ns, LAST_NS))
+        if _goes_on(reader, topic, found):
+            return found.stamps_ns[0], found.logs_ns[0]
+        return _read(reader.messages({topic}))
+
+
+def _read(messages: Iterable[RawMessage]) -> tuple[array[int], array[int]]:
+    stamps, logs = array("q"), array("q")
+    for raw in messages:
+        with suppress(CdrError):
+            stamps.append(header_stamp_ns(raw.data))
+            logs.append(min(raw.log_ns, LAST_NS))
     return stamps, logs
+
+
+def _goes_on(reader: BagReader, topic: str, found: TopicSurvey) -> bool:
+    """Whether the bag ends when as many messages as it holds have come at their pace, and the last is stamped so."""
+    gaps, (stamps, logs) = found.gaps_ms, (found.stamps_ns[0], found.logs_ns[0])
+    if not len(gaps) or gaps.max() > EPISODE_GAP_MS:
+        return False
+    pace_ms = min(float(gaps.mean()), float(np.median(gaps)))
+    rest_ms = (reader.end_ns - logs[-1]) / 1e6
+    if rest_ms - pace_ms * (found.info.messages - len(stamps)) > EPISODE_GAP_MS:
+        return False
+    last_stamps, last_logs = _read(reader.messages({topic}, reader.end_ns - round(EPISODE_GAP_MS * 1e6)))
+    if not found.stamped or not last_stamps:
+        return bool(last_stamps)
+    return abs((last_stamps[-1] - stamps[-1]) - (last_logs[-1] - logs[-1])) <= EPISODE_GAP_MS * 1e6
 
 
 def episode_rule(proposal: Proposal, topic: str, clock: TopicSurvey) -> EpisodeRule:
