@@ -16,6 +16,7 @@ from trace_memory_ros.bags.build import decode_bag
 from trace_memory_ros.bags.faults import BagFault, Grade
 from trace_memory_ros.bags.inspection import Proposal, episodes, inspect, inspect_bags
 from trace_memory_ros.bags.layout import find_bags
+from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule, RecordingConfig
 from trace_memory_ros.cli.main import main
 from trace_memory_ros.files.strict import ConfigError
@@ -182,16 +183,15 @@ def test_pauses_after_the_first_minute_cut_episodes(tmp_path: Path, count: int) 
 def test_a_bag_is_read_once_more_only_where_it_may_pause_or_fall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[bool] = []
-    whole = episodes._read
-    monkeypatch.setattr(episodes, "_read", lambda messages: read.append(True) or whole(messages))
+    read: list[Path] = []
+    monkeypatch.setattr(episodes, "BagReader", lambda bag: read.append(bag) or BagReader(bag))
     steady = inspect(write(tmp_path / "steady", [e for k in range(650) for e in tiny.tick_entries(k)]))
-    assert len(read) == 1 and steady.recording is not None and steady.recording.episodes.kind == "bag"
+    assert not read and steady.recording is not None and steady.recording.episodes.kind == "bag"
     again = recording_of(30)
     for entry in again:
         entry.log_ns += 650 * PERIOD_NS
     fallen = inspect(write(tmp_path / "fallen", [*recording_of(650), *again]))
-    assert len(read) == 3 and fallen.recording is not None and fallen.recording.episodes.kind == "gap"
+    assert len(read) == 1 and fallen.recording is not None and fallen.recording.episodes.kind == "gap"
 
 
 def without(topics: tuple[str, ...]) -> list[Entry]:

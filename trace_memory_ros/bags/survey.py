@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from trace_memory_ros.observation.images.video import codec_of
 from trace_memory_ros.observation.samples import SampleReader
 from trace_memory_ros.streams.arrays import FLOAT32_ARRAY, FLOAT64_ARRAY
 from trace_memory_ros.streams.base import ReadError
-from trace_memory_ros.streams.cdr import Cdr, CdrError
+from trace_memory_ros.streams.cdr import Cdr, CdrError, header_stamp_ns
 from trace_memory_ros.streams.registry import names, stream_type
 
 SURVEY_NS = 60_000_000_000
@@ -41,6 +42,15 @@ BRIGHT_EVERY = 30
 ARRAYS = (FLOAT64_ARRAY.name, FLOAT32_ARRAY.name)
 MOST_SETS = 1000
 LAST_NS = 2**63 - 1
+END_NS = 2_000_000_000
+
+
+class End(NamedTuple):
+    """When a bag ends, in log time, and the stamp and log time of a topic's last message."""
+
+    bag_ns: int
+    stamp_ns: int
+    log_ns: int
 
 
 @dataclass
@@ -49,7 +59,8 @@ class TopicSurvey:
     a list a bag.
 
     names: how often each set of joints that have positions came. spans: of its numbers. sizes: of arrays. formats: of
-    images; refused: why those are of which no image can be decoded. brightest: level of 255 of raw ones of 16 bits, -1
+    images; end: of those that were not all looked at, None where the last 2 s of the bag have none. refused: why those
+    are of which no image can be decoded. brightest: level of 255 of raw ones of 16 bits, -1
     where there are none. malformed: messages that cannot be read, fault: why the first of them.
     """
 
@@ -65,6 +76,7 @@ class TopicSurvey:
     contents: int = 0
     malformed: int = 0
     fault: str = ""
+    end: End | None = None
 
     @property
     def readable(self) -> bool:
@@ -252,7 +264,10 @@ def _refusal(transport: str, content: Picture) -> str:
 
 
 def survey(reader: BagReader) -> dict[str, TopicSurvey]:
-    """Every topic by name; those whose messages the package can read are looked into, each from its own begin."""
+    """Every topic by name; those whose messages the package can read are looked into, each from its own begin.
+
+    Of images the end is looked at, too.
+    """
     found = {name: TopicSurvey(info) for name, info in reader.topics.items()}
     windows = {name: _Window() for name, info in reader.topics.items() if info.type_name in READ and info.messages}
     begin_ns: int | None = None
@@ -260,6 +275,17 @@ def survey(reader: BagReader) -> dict[str, TopicSurvey]:
         begin_ns = _look(reader.messages(open_, begin_ns), found, windows)
         if begin_ns is None:
             break
+    for name, one in found.items():
+        if one.info.type_name in IMAGES and one.looked_at < one.info.messages:
+            one.end = _end(reader, name)
+    return found
+
+
+def _end(reader: BagReader, topic: str) -> End | None:
+    found = None
+    for raw in reader.messages({topic}, reader.end_ns - END_NS):
+        with suppress(CdrError):
+            found = End(reader.end_ns, header_stamp_ns(raw.data), min(raw.log_ns, LAST_NS))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from trace_memory_ros.bags.inspection.proposal import Proposal, Surveys
 from trace_memory_ros.bags.inspection.words import ANNOTATIONS, has
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule
-from trace_memory_ros.bags.storage import RawMessage
 from trace_memory_ros.bags.survey import LAST_NS, TopicSurvey
 from trace_memory_ros.streams.cdr import CdrError, header_stamp_ns
 
@@ -61,34 +60,26 @@ def clock_of(camera: str, found: TopicSurvey, bags: Mapping[Path, Surveys]) -> T
 
 def _times(bag: Path, topic: str, found: TopicSurvey) -> tuple[array[int], array[int]]:
     """Header stamps and log times of all messages, or of those surveyed if no pause or fall can be in the rest."""
-    with BagReader(bag) as reader:
-        if _goes_on(reader, topic, found):
-            return found.stamps_ns[0], found.logs_ns[0]
-        return _read(reader.messages({topic}))
-
-
-def _read(messages: Iterable[RawMessage]) -> tuple[array[int], array[int]]:
+    if _goes_on(found):
+        return found.stamps_ns[0], found.logs_ns[0]
     stamps, logs = array("q"), array("q")
-    for raw in messages:
-        with suppress(CdrError):
-            stamps.append(header_stamp_ns(raw.data))
-            logs.append(min(raw.log_ns, LAST_NS))
+    with BagReader(bag) as reader:
+        for raw in reader.messages({topic}):
+            with suppress(CdrError):
+                stamps.append(header_stamp_ns(raw.data))
+                logs.append(min(raw.log_ns, LAST_NS))
     return stamps, logs
 
 
-def _goes_on(reader: BagReader, topic: str, found: TopicSurvey) -> bool:
+def _goes_on(found: TopicSurvey) -> bool:
     """Whether the bag ends when as many messages as it holds have come at their pace, and the last is stamped so."""
-    gaps, (stamps, logs) = found.gaps_ms, (found.stamps_ns[0], found.logs_ns[0])
-    if not len(gaps) or gaps.max() > EPISODE_GAP_MS:
+    gaps, (stamps, logs), end = found.gaps_ms, (found.stamps_ns[0], found.logs_ns[0]), found.end
+    if end is None or not len(gaps) or gaps.max() > EPISODE_GAP_MS:
         return False
     pace_ms = min(float(gaps.mean()), float(np.median(gaps)))
-    rest_ms = (reader.end_ns - logs[-1]) / 1e6
-    if rest_ms - pace_ms * (found.info.messages - len(stamps)) > EPISODE_GAP_MS:
-        return False
-    last_stamps, last_logs = _read(reader.messages({topic}, reader.end_ns - round(EPISODE_GAP_MS * 1e6)))
-    if not found.stamped or not last_stamps:
-        return bool(last_stamps)
-    return abs((last_stamps[-1] - stamps[-1]) - (last_logs[-1] - logs[-1])) <= EPISODE_GAP_MS * 1e6
+    lost_ms = (end.bag_ns - logs[-1]) / 1e6 - pace_ms * (found.info.messages - len(stamps))
+    moved_ms = ((end.stamp_ns - stamps[-1]) - (end.log_ns - logs[-1])) / 1e6 if found.stamped else 0.0
+    return lost_ms <= EPISODE_GAP_MS and abs(moved_ms) <= EPISODE_GAP_MS
 
 
 def episode_rule(proposal: Proposal, topic: str, clock: TopicSurvey) -> EpisodeRule:
