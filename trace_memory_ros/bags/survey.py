@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +43,7 @@ ARRAYS = (FLOAT64_ARRAY.name, FLOAT32_ARRAY.name)
 MOST_SETS = 1000
 LAST_NS = 2**63 - 1
 END_NS = 2_000_000_000
+"""What counts as the end of a bag."""
 
 
 class End(NamedTuple):
@@ -59,9 +60,9 @@ class TopicSurvey:
     a list a bag.
 
     names: how often each set of joints that have positions came. spans: of its numbers. sizes: of arrays. formats: of
-    images; end: of those that were not all looked at, None where the last 2 s of the bag have none. refused: why those
-    are of which no image can be decoded. brightest: level of 255 of raw ones of 16 bits, -1
-    where there are none. malformed: messages that cannot be read, fault: why the first of them.
+    images; refused: why those are of which no image can be decoded. brightest: level of 255 of raw ones of 16 bits, -1
+    where there are none. malformed: messages that cannot be read, fault: why the first of them. end: of images that
+    were not all looked at; None where the last 2 s of the bag have none.
     """
 
     info: TopicInfo
@@ -275,18 +276,17 @@ def survey(reader: BagReader) -> dict[str, TopicSurvey]:
         begin_ns = _look(reader.messages(open_, begin_ns), found, windows)
         if begin_ns is None:
             break
-    for name, one in found.items():
-        if one.info.type_name in IMAGES and one.looked_at < one.info.messages:
-            one.end = _end(reader, name)
+    rest = {name for name, one in found.items() if one.info.type_name in IMAGES and one.looked_at < one.info.messages}
+    for name, stamp_ns, log_ns in times(reader.messages(rest, reader.end_ns - END_NS)) if rest else ():
+        found[name].end = End(reader.end_ns, stamp_ns, log_ns)
     return found
 
 
-def _end(reader: BagReader, topic: str) -> End | None:
-    found = None
-    for raw in reader.messages({topic}, reader.end_ns - END_NS):
+def times(messages: Iterable[RawMessage]) -> Iterator[tuple[str, int, int]]:
+    """Topic, header stamp and log time of messages with a header; those that are cut off are passed over."""
+    for raw in messages:
         with suppress(CdrError):
-            found = End(reader.end_ns, header_stamp_ns(raw.data), min(raw.log_ns, LAST_NS))
-    return found
+            yield raw.topic, header_stamp_ns(raw.data), min(raw.log_ns, LAST_NS)
 
 
 def _look(messages: Iterator[RawMessage], found: dict[str, TopicSurvey], windows: Mapping[str, _Window]) -> int | None:

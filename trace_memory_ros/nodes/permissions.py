@@ -70,12 +70,10 @@ def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False)
     """
     names = dict(remaps)
     streams = _named(topics.streams, names)
-    sent = {} if dry_run else topics.commands
-    commands = _named({name: topic for name, topic in sent.items() if topic not in topics.served}, names)
-    asked, called = (
-        _named({name: t for name, t in sent.items() if t in topics.served and topics.served[t].is_action == one}, names)
-        for one in (False, True)
-    )
+    sent: dict[str, dict[str, str]] = {"publish": {}, "request": {}, "call": {}}
+    for name, topic in () if dry_run else topics.commands.items():
+        kind = topics.served.get(topic)
+        sent["publish" if kind is None else "call" if kind.is_action else "request"][name] = topic
     shown = tuple("~/dry_run/" + topic.removeprefix("~").lstrip("/") for topic in topics.commands.values())
     joints = {s.name: s.topic for s in topics.observation.streams if s.type == JOINT_STATE.name}
     watched = (*(f"{node}/transition_event" for node in CALLED), *(f"{POLICY}/{topic[2:]}" for topic in shown))
@@ -89,11 +87,11 @@ def permissions(topics: RobotTopics, remaps: Remaps = (), dry_run: bool = False)
         ),
         Permissions(
             POLICY,
-            (*commands, *shown, DIAGNOSTICS, "~/transition_event", *SAID),
+            (*_named(sent["publish"], names), *shown, DIAGNOSTICS, "~/transition_event", *SAID),
             (*streams, CONDITION_TOPIC, "~/stop", CLOCK),
             offered[POLICY],
-            asked,
-            called,
+            _named(sent["request"], names),
+            _named(sent["call"], names),
         ),
         Permissions(
             MARKER,

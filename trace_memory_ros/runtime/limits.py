@@ -63,14 +63,19 @@ def is_place(unit: str, of: str) -> bool:
 
     Types say rad of joints that slide, so that rad and m are no contradiction; nor is a number of no known unit.
     """
-    if any(one.endswith("/s") or one in EFFORT_UNITS for one in (unit, of)):
+    if any(is_velocity(one) or one in EFFORT_UNITS for one in (unit, of)):
         return False
     return unit == of or not {unit, of}.isdisjoint(NO_UNIT) or {unit, of} <= {*POSITION_UNITS}
 
 
+def is_velocity(unit: str) -> bool:
+    """Whether a number is a velocity, by its unit: whatever is per second, so that degrees are told to stop, too."""
+    return unit.endswith("/s")
+
+
 def velocity_columns(actions: ActionConfig) -> tuple[bool, ...]:
-    """Which outputs are velocities, by their units: whatever is per second, so that degrees are told to stop, too."""
-    return tuple(unit.endswith("/s") for unit in actions.units)
+    """Which outputs are velocities."""
+    return tuple(map(is_velocity, actions.units))
 
 
 def limits_of(actions: ActionConfig, limits_file: str = "", urdf: str = "") -> tuple[OutputLimit, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from trace_memory_ros.bags.inspection.proposal import Proposal, Surveys
 from trace_memory_ros.bags.inspection.words import ANNOTATIONS, has
 from trace_memory_ros.bags.reader import BagReader
 from trace_memory_ros.bags.recording import BranchConfig, EpisodeRule
-from trace_memory_ros.bags.survey import LAST_NS, TopicSurvey
-from trace_memory_ros.streams.cdr import CdrError, header_stamp_ns
+from trace_memory_ros.bags.survey import TopicSurvey, times
 
 EPISODE_GAP_MS = 2000.0
 Test = Callable[[str, TopicSurvey], bool]
@@ -64,10 +62,9 @@ def _times(bag: Path, topic: str, found: TopicSurvey) -> tuple[array[int], array
         return found.stamps_ns[0], found.logs_ns[0]
     stamps, logs = array("q"), array("q")
     with BagReader(bag) as reader:
-        for raw in reader.messages({topic}):
-            with suppress(CdrError):
-                stamps.append(header_stamp_ns(raw.data))
-                logs.append(min(raw.log_ns, LAST_NS))
+        for _, stamp_ns, log_ns in times(reader.messages({topic})):
+            stamps.append(stamp_ns)
+            logs.append(log_ns)
     return stamps, logs
 
 

@@ -162,12 +162,12 @@ def _choose(proposal: Proposal) -> _Chosen:
     why: dict[str, str] = {}
     seen = cameras(proposal, why)
     streams = state_streams(proposal, why)
-    _part_names(proposal, seen, streams)
+    _tell_apart(proposal, seen, streams)
     parts = command_parts(proposal, streams, why)
     return _Chosen(seen, streams, parts, episode_topic(proposal), branch_topic(proposal), why)
 
 
-def _part_names(proposal: Proposal, seen: list[Camera], streams: list[StateStream]) -> None:
+def _tell_apart(proposal: Proposal, seen: list[Camera], streams: list[StateStream]) -> None:
     """Rename cameras that are called like streams, as an arm's camera in the arm's namespace is."""
     names = [stream.name for stream in streams]
     taken = [*names, *(camera.name for camera in seen)]

@@ -16,7 +16,7 @@ from trace_memory_ros.policies.base import Policy, check_actions, check_numbers
 from trace_memory_ros.policies.families import UnknownFamily, family
 from trace_memory_ros.runtime.actions import ActionConfig, ActionPart
 from trace_memory_ros.runtime.checkpoint import Checkpoint, CheckpointError
-from trace_memory_ros.runtime.limits import EFFORT_UNITS, velocity_columns
+from trace_memory_ros.runtime.limits import EFFORT_UNITS, is_velocity, velocity_columns
 
 COMMAND = "command"
 LENGTHS = ("rad", "m")
@@ -101,19 +101,18 @@ def _going_on(part: ActionPart) -> list[str]:
     """Fixed numbers that no stop would end: velocities beside outputs that are all velocities, which are stopped."""
     if not all(velocity_columns(ActionConfig((part,)))):
         return []
-    return [name for name, number in part.fixed.items() if number and part.kind.fields(name)[0].unit.endswith("/s")]
+    return [name for name, number in part.fixed.items() if number and is_velocity(part.kind.fields(name)[0].unit)]
 
 
 def _check_meaning(given: ActionConfig, learned: ActionConfig, path: str) -> None:
     """Raise ConfigError for numbers that would mean another motion than was learned: differences, or velocities."""
     units, relative = dict(zip(learned.names, learned.units, strict=True)), _relative(learned)
-    velocities = dict(zip(learned.names, velocity_columns(learned), strict=True))
-    for name, unit, is_velocity in zip(given.names, given.units, velocity_columns(given), strict=True):
+    for name, unit in zip(given.names, given.units, strict=True):
         if (name in _relative(given)) != (name in relative):
             said = "relative to the state: give its part" if name in relative else "as an absolute target: leave out"
             raise ConfigError(f"{path}: output {name!r} was learned {said} relative: true")
         said = f"{path}: output {name!r} was learned in {units[name] or 'no unit'}, and is in {unit or 'none'} here: "
-        if is_velocity != velocities[name]:
+        if is_velocity(unit) != is_velocity(units[name]):
             raise ConfigError(
                 f"{said}select what it was, or give its unit (units: {{OUTPUT: UNIT}}); velocities are stopped, not "
                 "repeated"
